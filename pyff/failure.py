@@ -1,0 +1,15 @@
+"""A refusal that a person can act on: what went wrong, and what to do about it."""
+
+
+class Failure(Exception):
+    """The CLI prints it as one line plus the hint, without a traceback, and exits with `exit_code`."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
