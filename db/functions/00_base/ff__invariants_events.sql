@@ -1,0 +1,29 @@
+-- Rules of the event outbox that must hold at every commit; each branch returns the rows that break one.
+create or replace function ff__invariants_events() returns table (invariant text, subject text, detail text)
+language plpgsql stable
+as $$
+#variable_conflict use_column
+begin
+    return query
+    select 'event_order', ff__wire_id(v.partition_key, v.execution_id),
+           format('event %s has ord %s, below ord %s of an earlier event', v.event_id, v.ord, v.highest)
+      from (select x.execution_id, x.partition_key, x.event_id, x.ord,
+                   max(x.ord) over (partition by x.gen, x.execution_id order by x.event_id
+                                    rows between unbounded preceding and 1 preceding) as highest
+              from ff_event x where x.execution_id is not null) v
+     where v.ord < v.highest
+    union all
+    select 'event_last_ord', ff__wire_id(e.partition_key, e.execution_id),
+           format('last_event_ord is %s, an event has ord %s', e.last_event_ord, max(x.ord))
+      from ff_exec_core e
+      join ff_event x on x.execution_id = e.execution_id
+      join ff_event_generation g on g.gen = x.gen
+     group by e.partition_key, e.execution_id, e.last_event_ord
+    having max(x.ord) > e.last_event_ord
+    union all
+    select 'event_namespace', ff__wire_id(e.partition_key, e.execution_id),
+           format('event %s has namespace %s', x.event_id, x.namespace)
+      from ff_exec_core e join ff_event x on x.execution_id = e.execution_id
+     where x.namespace is distinct from e.namespace;
+end
+$$;

@@ -1,0 +1,97 @@
+-- Checks everything a submission says about itself, in the order of the contract, and takes its policy apart.
+-- Reads no execution and takes no lock. Errors: invalid_input, invalid_lane_id, invalid_policy,
+-- invalid_capabilities, invalid_tag_key, quota_policy_not_found, budget_not_found.
+create or replace function ff__check_submission(
+    p_lane_id text,
+    p_execution_kind text,
+    p_priority int,
+    p_policy jsonb,
+    p_tags jsonb,
+    p_required_capabilities text[],
+    p_delay_until_ms bigint,
+    p_delay_ms bigint,
+    p_deadline_at_ms bigint,
+    p_namespace text,
+    p_payload_encoding text,
+    p_creator text,
+    p_now_ms bigint
+) returns ff_submission
+language plpgsql stable
+as $$
+declare
+    c_max constant bigint := 9007199254740991;
+    s ff_submission;
+begin
+    -- A lane that is registered has a good name.
+    perform from ff_lane_registry l where l.lane_id = p_lane_id;
+    if not found then
+        perform ff__check_lane_id(p_lane_id);
+    end if;
+    perform ff__check_text('p_namespace', p_namespace, 1, 64);
+    perform ff__check_text('p_execution_kind', p_execution_kind, 0, 128);
+    perform ff__check_text('p_creator', p_creator, 0, 256);
+    if p_payload_encoding is not null then
+        perform ff__check_text('p_payload_encoding', p_payload_encoding, 0, 64);
+    end if;
+
+    s.policy := ff__normal_policy(p_policy);
+    if p_policy = '{}' and p_required_capabilities = '{}' then
+        s.required_capabilities := '{}';
+        s.caps_key := '';
+    elsif p_required_capabilities is null then
+        perform ff__invalid('p_required_capabilities', 'must not be null');
+    else
+        s.required_capabilities := ff__check_capabilities(
+            'p_required_capabilities', p_required_capabilities || ff__policy_capabilities(s.policy));
+        s.caps_key := ff__caps_key(s.required_capabilities);
+    end if;
+    if p_tags is distinct from '{}' then
+        perform ff__check_tags('p_tags', p_tags);
+    end if;
+
+    s.dedup_window_ms := s.policy -> 'dedup_window_ms';
+    s.priority := coalesce(p_priority, 0);
+    if p_policy <> '{}' then
+        s.priority := coalesce(p_priority, (s.policy -> 'priority')::int, 0);
+        s.retention_ms := s.policy -> 'retention_ms';
+        s.deadline_at_ms := p_now_ms + (s.policy #> '{timeout_policy,execution_deadline_ms}')::bigint;
+        s.delay_until_ms := s.policy -> 'delay_until_ms';
+    end if;
+    s.priority := greatest(0, least(s.priority, 9000));
+    s.deadline_at_ms := coalesce(p_deadline_at_ms, s.deadline_at_ms);
+
+    if p_delay_until_ms is not null and p_delay_ms is not null then
+        perform ff__invalid('p_delay_ms', 'and p_delay_until_ms cannot both be given');
+    elsif p_delay_ms not between 0 and c_max then
+        perform ff__invalid('p_delay_ms', format('must be between 0 and %s', c_max),
+                            jsonb_build_object('value', p_delay_ms));
+    elsif p_deadline_at_ms <= p_now_ms then
+        perform ff__invalid('p_deadline_at_ms', 'must lie in the future',
+                            jsonb_build_object('value', p_deadline_at_ms, 'now_ms', p_now_ms));
+    end if;
+    s.delay_until_ms := coalesce(p_delay_until_ms, p_now_ms + p_delay_ms, s.delay_until_ms);
+    if s.delay_until_ms <= p_now_ms then
+        s.delay_until_ms := null;
+    elsif s.delay_until_ms >= s.deadline_at_ms then
+        perform ff__invalid(case when p_delay_ms is null then 'p_delay_until_ms' else 'p_delay_ms' end,
+                            'must end before the deadline',
+                            jsonb_build_object('delay_until_ms', s.delay_until_ms, 'deadline_at_ms', s.deadline_at_ms));
+    end if;
+
+    if s.policy ? 'quota_policy_id' then
+        perform ff__raise('quota_policy_not_found', 'no such quota policy',
+                          jsonb_build_object('quota_policy_id', s.policy -> 'quota_policy_id'));
+    elsif s.policy ? 'budget_ids' then
+        perform ff__raise('budget_not_found', 'no such budget',
+                          jsonb_build_object('budget_id', s.policy #> '{budget_ids,0}'));
+    end if;
+
+    s.lane_id := p_lane_id;
+    s.namespace := p_namespace;
+    s.execution_kind := p_execution_kind;
+    s.creator := p_creator;
+    s.payload_encoding := p_payload_encoding;
+    s.tags := p_tags;
+    return s;
+end
+$$;

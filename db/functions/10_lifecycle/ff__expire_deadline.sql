@@ -1,0 +1,12 @@
+-- The deadline of an execution has passed: it ends expired, whatever its state. Returns the row as stored.
+create or replace function ff__expire_deadline(e ff_exec_core) returns ff_exec_core
+language plpgsql volatile
+as $$
+begin
+    if e.current_attempt_id is not null then
+        e := ff__end_attempt(e, 'expire', 'ended_failure', 'expired', null, 'execution_deadline',
+                             'execution_deadline', 'timeout', 'timeout');
+    end if;
+    return ff__terminate(e, 'expired', 'execution_deadline', 'timeout');
+end
+$$;

@@ -1,0 +1,19 @@
+-- Whether an execution with this id exists: NULL if not, its id if it came from the same request.
+-- Errors: execution_id_conflict.
+create or replace function ff__same_request(p_execution_id uuid, p_request_hash bytea) returns uuid
+language plpgsql volatile
+as $$
+declare
+    v_hash bytea;
+begin
+    select i.request_hash into v_hash from ff_exec_input i where i.execution_id = p_execution_id;
+    if not found then
+        return null;
+    elsif v_hash <> p_request_hash then
+        perform ff__raise('execution_id_conflict', 'an execution with this id came from a different request',
+                          jsonb_build_object('execution_id',
+                                             ff__wire_id(ff__partition(p_execution_id), p_execution_id)));
+    end if;
+    return p_execution_id;
+end
+$$;

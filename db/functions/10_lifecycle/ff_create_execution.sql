@@ -1,0 +1,121 @@
+-- Locks: the idempotency key (waits for a concurrent request with the same one). Replay: by key or by execution id,
+-- 'duplicate' with what exists.
+create or replace function ff_create_execution(
+    p_lane_id text,
+    p_execution_kind text default '',
+    p_payload bytea default null,
+    p_idempotency_key text default null,
+    p_priority int default null,
+    p_policy jsonb default '{}',
+    p_tags jsonb default '{}',
+    p_required_capabilities text[] default '{}',
+    p_delay_until_ms bigint default null,
+    p_delay_ms bigint default null,
+    p_deadline_at_ms bigint default null,
+    p_namespace text default 'default',
+    p_flow_id uuid default null,
+    p_execution_id text default null,
+    p_payload_encoding text default null,
+    p_creator text default '',
+    out outcome text,
+    out execution_id text,
+    out public_state text,
+    out created_at_ms bigint
+)
+language plpgsql volatile security definer
+set search_path from current
+as $$
+declare
+    v_now bigint := ff_now_ms();
+    v_id uuid;
+    v_existing uuid;
+    v_hash bytea;
+    v_armed boolean;
+    s ff_submission;
+begin
+    s := ff__check_submission(p_lane_id, p_execution_kind, p_priority, p_policy, p_tags, p_required_capabilities,
+                              p_delay_until_ms, p_delay_ms, p_deadline_at_ms, p_namespace, p_payload_encoding,
+                              p_creator, v_now);
+    if octet_length(p_idempotency_key) > 512 then
+        perform ff__invalid('p_idempotency_key', 'must have at most 512 bytes');
+    end if;
+    if p_execution_id is null then
+        v_id := ff__mint_id(v_now);
+    else
+        v_id := ff__execution_uuid(p_execution_id);
+        if v_id is null then
+            perform ff__raise('invalid_execution_id', 'the partition is not the last byte of the uuid',
+                              jsonb_build_object('execution_id', p_execution_id));
+        end if;
+    end if;
+    if p_flow_id is not null then
+        perform ff__raise('flow_not_found', 'no such flow', jsonb_build_object('flow_id', p_flow_id));
+    end if;
+    v_hash := ff__request_hash(p_lane_id, p_execution_kind, p_payload, p_payload_encoding, p_flow_id);
+
+    if p_idempotency_key <> '' and s.dedup_window_ms > 0 then
+        v_existing := ff__claim_idempotency_key(p_namespace, p_idempotency_key, s.dedup_window_ms, v_id, v_hash);
+        v_now := ff_now_ms();
+    end if;
+    if v_existing is null and p_execution_id is not null then
+        v_existing := ff__same_request(v_id, v_hash);
+    end if;
+    if v_existing is null then
+        v_armed := ff__open_lane(p_lane_id, v_now);
+        insert into ff_exec_input (
+            execution_id, created_at_ms, namespace, execution_kind, creator, payload, payload_encoding, policy, tags,
+            required_capabilities, request_hash)
+        values (
+            v_id, v_now, s.namespace, s.execution_kind, s.creator, p_payload, s.payload_encoding, s.policy, s.tags,
+            s.required_capabilities, v_hash)
+        on conflict do nothing;
+        if not found then
+            -- Somebody created the same id between our look and the insert.
+            v_existing := ff__same_request(v_id, v_hash);
+        end if;
+    end if;
+    if v_existing is not null then
+        outcome := 'duplicate';
+        execution_id := ff__wire_id(ff__partition(v_existing), v_existing);
+        select c.public_state, c.created_at_ms
+          into ff_create_execution.public_state, ff_create_execution.created_at_ms
+          from ff_exec_core c where c.execution_id = v_existing;
+        return;
+    end if;
+
+    insert into ff_exec_core (
+        execution_id, partition_key, namespace, lane_id, caps_key, priority, created_at_ms, retention_ms,
+        delay_until_ms, deadline_at_ms, last_transition_at_ms, last_mutation_at_ms,
+        lifecycle_phase, ownership_state, eligibility_state, blocking_reason, terminal_outcome, attempt_state)
+    values (
+        v_id, ff__partition(v_id), s.namespace, s.lane_id, s.caps_key, s.priority, v_now, s.retention_ms,
+        s.delay_until_ms, s.deadline_at_ms, v_now, v_now,
+        'runnable', 'unowned',
+        case when s.delay_until_ms is null then 'eligible_now'
+             else 'not_eligible_until_time' end,
+        case when s.delay_until_ms is null then 'waiting_for_worker'
+             else 'waiting_for_delay' end,
+        'none', 'pending_first_attempt');
+    if v_armed and s.delay_until_ms is null then
+        perform ff__wake_lane(p_lane_id);
+    end if;
+
+    outcome := 'created';
+    execution_id := ff__wire_id(ff__partition(v_id), v_id);
+    public_state := case when s.delay_until_ms is null then 'waiting' else 'delayed' end;
+    created_at_ms := v_now;
+end
+$$;
+
+comment on function ff_create_execution(text, text, bytea, text, int, jsonb, jsonb, text[], bigint, bigint, bigint,
+                                        text, uuid, text, text, text) is
+$$Submits one execution to a lane. An unknown lane is registered. It is claimable at once, or when its delay ends.
+p_idempotency_key: within policy.dedup_window_ms (24 h) the same request in the same namespace answers duplicate with
+the execution that exists; a different request is refused. p_priority: 0 to 9000, higher first; outside is clamped.
+p_delay_until_ms, p_delay_ms: one of them, or the policy's. p_deadline_at_ms: when it expires, whatever its state.
+p_policy: retries, timeouts, limits; stored with its defaults written out.
+p_required_capabilities: only workers that have all of them get it.
+
+Outcomes: outcome = created | duplicate
+Nullable: public_state, created_at_ms
+Errors: invalid_input, invalid_lane_id, invalid_policy, invalid_capabilities, invalid_tag_key, quota_policy_not_found, budget_not_found, invalid_execution_id, partition_mismatch, flow_not_found, idempotency_conflict, execution_id_conflict, lane_not_accepting, flow_already_terminal$$;

@@ -1,0 +1,27 @@
+-- Locks: the execution. Repeatable.
+create or replace function ff_renew_lease(
+    p_execution_id text,
+    p_attempt_index int default null,
+    p_lease_id uuid default null,
+    p_lease_epoch bigint default null,
+    p_attempt_id uuid default null,
+    p_lease_ttl_ms bigint default null,
+    out lease_epoch bigint,
+    out lease_expires_at_ms bigint
+)
+language plpgsql volatile security definer
+set search_path from current
+as $$
+declare
+    e ff_exec_core := ff__renew(
+        ff__fence_of(p_execution_id, p_attempt_index, p_lease_id, p_lease_epoch, p_attempt_id), p_lease_ttl_ms);
+begin
+    lease_epoch := e.lease_epoch;
+    lease_expires_at_ms := e.lease_expires_at_ms;
+end
+$$;
+
+comment on function ff_renew_lease(text, int, uuid, bigint, uuid, bigint) is
+$$ff_renew by explicit fence instead of a handle.
+
+Errors: invalid_input, invalid_execution_id, fence_required, partial_fence, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;

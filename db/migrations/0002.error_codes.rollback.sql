@@ -1,0 +1,1 @@
+delete from ff_error_code;

@@ -1,0 +1,10 @@
+drop table ff_worker_registry;
+drop table ff_lane_registry;
+drop table ff_idempotency;
+drop table ff_claim_grant;
+drop table ff_attempt;
+drop table ff_exec_input;
+drop table ff_exec_core;
+drop type ff_claim_row;
+drop type ff_submission;
+drop type ff_fence;

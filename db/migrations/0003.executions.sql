@@ -1,0 +1,265 @@
+-- Executions: the hot row, its cold input, attempts, grants, idempotency keys, lanes, workers.
+
+set local lock_timeout = '10s';
+
+-- What a worker proves when it speaks for an execution. Internal: no public signature shows it.
+create type ff_fence as (
+    execution_id  text,
+    attempt_index int,
+    lease_id      uuid,
+    lease_epoch   bigint,
+    attempt_id    uuid
+);
+
+-- What a submission asks for, checked and with its policy taken apart. Internal.
+create type ff_submission as (
+    lane_id               text,
+    namespace             text,
+    execution_kind        text,
+    creator               text,
+    payload_encoding      text,
+    policy                jsonb,
+    tags                  jsonb,
+    required_capabilities text[],
+    caps_key              text,
+    priority              int,
+    delay_until_ms        bigint,
+    deadline_at_ms        bigint,
+    retention_ms          bigint,
+    dedup_window_ms       bigint
+);
+
+-- What every claim function returns. Internal: public signatures spell the columns out.
+create type ff_claim_row as (
+    handle                text,
+    handle_kind           text,
+    execution_id          text,
+    namespace             text,
+    lane_id               text,
+    flow_id               uuid,
+    execution_kind        text,
+    payload               bytea,
+    payload_encoding      text,
+    tags                  jsonb,
+    priority              int,
+    attempt_index         int,
+    attempt_id            uuid,
+    attempt_type          text,
+    lease_id              uuid,
+    lease_epoch           bigint,
+    lease_expires_at_ms   bigint,
+    attempt_timeout_at_ms bigint,
+    deadline_at_ms        bigint
+);
+
+-- Fixed-width columns first: the row is updated on every transition and its width is WAL. public_state and the CHECK
+-- of the state vector are added by db/functions/98_rules.sql, because they call functions: PostgreSQL parses inline
+-- expressions anew for each statement, which would cost more than the rest of the write.
+create table ff_exec_core (
+    execution_id          uuid     not null primary key,
+    flow_id               uuid,
+    current_attempt_id    uuid,
+    lease_id              uuid,
+    current_suspension_id uuid,
+    current_waitpoint_id  uuid,
+    created_at_ms         bigint   not null,
+    retention_ms          bigint,
+    lease_epoch           bigint   not null default 0,
+    lease_ttl_ms          bigint,
+    lease_acquired_at_ms  bigint,
+    lease_renewed_at_ms   bigint,
+    lease_expires_at_ms   bigint,
+    lease_check_at_ms     bigint,
+    delay_until_ms        bigint,
+    not_before_ms         bigint,
+    deadline_at_ms        bigint,
+    attempt_timeout_at_ms bigint,
+    attempt_remaining_ms  bigint,
+    started_at_ms         bigint,
+    terminal_at_ms        bigint,
+    last_transition_at_ms bigint   not null,
+    last_mutation_at_ms   bigint   not null,
+    last_event_ord        bigint   not null default 0,
+    priority              int      not null,
+    current_attempt_index int,
+    total_attempt_count   int      not null default 0,
+    retry_count           int      not null default 0,
+    lease_reclaim_count   int      not null default 0,
+    replay_count          int      not null default 0,
+    lifecycle_phase       text     not null,
+    ownership_state       text     not null,
+    eligibility_state     text     not null,
+    blocking_reason       text     not null,
+    terminal_outcome      text     not null,
+    attempt_state         text     not null,
+    partition_key         smallint not null,
+    namespace             text collate "C" not null,
+    lane_id               text collate "C" not null,
+    caps_key              text collate "C" not null,
+    worker_id             text,
+    worker_instance_id    text,
+    blocking_detail       text,
+    lease_revoke_reason   text,
+    failure_reason        text,
+    failure_category      text,
+    cancellation_reason   text,
+    cancelled_by          text,
+    quota_policy_id       text collate "C",
+    budget_ids            text[]
+) with (
+    fillfactor = 80,
+    autovacuum_vacuum_scale_factor = 0.02,
+    autovacuum_vacuum_threshold = 2000,
+    autovacuum_analyze_scale_factor = 0.05,
+    autovacuum_vacuum_cost_delay = 1
+);
+comment on table ff_exec_core is
+    'The hot row of an execution: state vector, attempt, lease, timers. One operation is one update of it. Read it through ff_v_execution or ff_describe_execution.';
+
+-- A plain execution sits in the primary key and in one more of these at any time.
+create index ff_exec_core_ready on ff_exec_core (lane_id, caps_key, priority desc, created_at_ms, execution_id)
+    where blocking_reason = 'waiting_for_worker';
+create index ff_exec_core_delayed on ff_exec_core (lane_id, delay_until_ms)
+    where eligibility_state = 'not_eligible_until_time';
+-- lease_check_at_ms, not the expiry: a renewal changes no indexed column and stays a HOT update.
+create index ff_exec_core_leased on ff_exec_core (lane_id, lease_check_at_ms)
+    where ownership_state = 'leased';
+create index ff_exec_core_deadline on ff_exec_core (deadline_at_ms)
+    where deadline_at_ms is not null and lifecycle_phase <> 'terminal';
+create index ff_exec_core_attempt_timeout on ff_exec_core (attempt_timeout_at_ms)
+    where attempt_timeout_at_ms is not null;
+create index ff_exec_core_members on ff_exec_core (flow_id, execution_id)
+    where flow_id is not null;
+create index ff_exec_core_quota_live on ff_exec_core (quota_policy_id)
+    where quota_policy_id is not null and ownership_state = 'leased';
+create index ff_exec_core_quota_parked on ff_exec_core (quota_policy_id, priority desc, created_at_ms)
+    where eligibility_state = 'blocked_by_quota';
+create index ff_exec_core_budget_attached on ff_exec_core using gin (budget_ids)
+    where budget_ids is not null and lifecycle_phase <> 'terminal';
+create index ff_exec_core_budget_parked on ff_exec_core (execution_id)
+    where eligibility_state = 'blocked_by_budget';
+create index ff_exec_core_retention on ff_exec_core (terminal_at_ms)
+    where lifecycle_phase = 'terminal' and flow_id is null and retention_ms is null;
+create index ff_exec_core_retention_own on ff_exec_core ((terminal_at_ms + retention_ms))
+    where lifecycle_phase = 'terminal' and flow_id is null and retention_ms is not null;
+
+create table ff_exec_input (
+    execution_id          uuid   not null primary key,
+    created_at_ms         bigint not null,
+    namespace             text collate "C" not null,
+    execution_kind        text   not null,
+    creator               text   not null,
+    payload               bytea,
+    payload_encoding      text,
+    policy                jsonb  not null,
+    tags                  jsonb  not null,
+    required_capabilities text[] not null,
+    request_hash          bytea  not null
+) with (
+    autovacuum_vacuum_scale_factor = 0.05,
+    autovacuum_analyze_scale_factor = 0.1
+);
+comment on table ff_exec_input is
+    'The cold part of an execution, written at create: payload, normalised policy, tags. Only the tags ever change.';
+create index ff_exec_input_created on ff_exec_input (created_at_ms, execution_id);
+-- Most executions carry no tags; searching by tag says tags <> '{}' too, and they stay out of the index.
+create index ff_exec_input_tags on ff_exec_input using gin (tags) where tags <> '{}';
+
+create table ff_attempt (
+    execution_id           uuid   not null,
+    attempt_index          int    not null,
+    previous_attempt_index int,
+    attempt_id             uuid   not null,
+    lease_id               uuid   not null,
+    lease_epoch            bigint not null,
+    started_at_ms          bigint not null,
+    resumed_at_ms          bigint,
+    suspended_at_ms        bigint,
+    ended_at_ms            bigint,
+    progress_updated_at_ms bigint,
+    release_lease_id       uuid,
+    release_lease_epoch    bigint,
+    release_at_ms          bigint,
+    progress_pct           int,
+    attempt_type           text collate "C" not null
+        check (attempt_type in ('initial', 'retry', 'reclaim', 'replay', 'fallback')),
+    state                  text collate "C" not null
+        check (state in ('started', 'suspended', 'ended_success', 'ended_failure', 'ended_cancelled',
+                         'interrupted_reclaimed')),
+    worker_id              text   not null,
+    worker_instance_id     text   not null,
+    outcome                text collate "C"
+        check (outcome in ('success', 'failure', 'cancelled', 'expired', 'skipped', 'interrupted_reclaimed')),
+    failure_reason         text,
+    failure_category       text,
+    classification         text,
+    result                 bytea,
+    result_encoding        text,
+    progress_message       text,
+    release_op             text collate "C",
+    release_detail         jsonb,
+    primary key (execution_id, attempt_index)
+) with (
+    fillfactor = 70,
+    autovacuum_vacuum_scale_factor = 0.05,
+    autovacuum_analyze_scale_factor = 0.1
+);
+comment on table ff_attempt is
+    'One row per attempt of an execution: who ran it under which lease, how it ended, its result and progress.';
+
+create table ff_claim_grant (
+    execution_id       uuid   not null primary key,
+    grant_id           uuid   not null unique,
+    issued_at_ms       bigint not null,
+    expires_at_ms      bigint not null,
+    kind               text collate "C" not null check (kind in ('claim', 'resume', 'reclaim')),
+    worker_id          text   not null,
+    worker_instance_id text   not null,
+    lane_id            text collate "C" not null,
+    capabilities       text[] not null,
+    admission_summary  text
+);
+comment on table ff_claim_grant is
+    'Short reservations of one execution for one worker, made by a scheduler and redeemed by a claim.';
+create index ff_claim_grant_expires on ff_claim_grant (expires_at_ms);
+
+create table ff_idempotency (
+    namespace       text collate "C" not null,
+    idempotency_key text collate "C" not null,
+    partition_key   smallint not null,
+    execution_id    uuid     not null,
+    expires_at_ms   bigint   not null,
+    request_hash    bytea    not null,
+    primary key (namespace, idempotency_key)
+);
+comment on table ff_idempotency is
+    'Idempotency keys of submitted executions, each with the window in which a repeated request answers duplicate.';
+create index ff_idempotency_expires on ff_idempotency (expires_at_ms);
+
+create table ff_lane_registry (
+    lane_id             text collate "C" not null primary key,
+    state               text collate "C" not null check (state in ('active', 'paused', 'draining', 'disabled')),
+    state_reason        text,
+    state_changed_at_ms bigint  not null,
+    registered_at_ms    bigint  not null,
+    registered_by       text    not null,
+    wake_armed          boolean not null default false,
+    last_event_ord      bigint  not null default 0
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
+comment on table ff_lane_registry is
+    'Lanes and their state: active takes and hands out work, paused only takes it, draining only hands it out, disabled neither.';
+
+create table ff_worker_registry (
+    namespace          text collate "C" not null,
+    worker_instance_id text collate "C" not null,
+    worker_id          text   not null,
+    lanes              text[] not null,
+    capabilities       text[] not null,
+    last_heartbeat_ms  bigint not null,
+    liveness_ttl_ms    bigint not null,
+    registered_at_ms   bigint not null,
+    last_event_ord     bigint not null default 0,
+    primary key (namespace, worker_instance_id)
+) with (fillfactor = 70, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.1);
+comment on table ff_worker_registry is
+    'Workers that said they are here. Informative: claiming does not require it, leases do not depend on it.';

@@ -1,0 +1,3 @@
+drop table ff_event;
+drop table ff_event_generation;
+drop table ff_event_family;

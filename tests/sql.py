@@ -1,0 +1,111 @@
+"""Calling the SQL surface as any client would, and saying what it must refuse."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.rows import dict_row
+
+Row = dict[str, Any]
+
+
+def rows(conn: psycopg.Connection[Any], function: str, **args: Any) -> list[Row]:
+    """All rows of a function, called by named notation; p_ is added to the names. A dict goes as jsonb."""
+    named = [
+        sql.SQL("p_{} => {}").format(sql.SQL(name), sql.Placeholder(name))  # type: ignore[arg-type]
+        for name in args
+    ]
+    values = {
+        name: psycopg.types.json.Jsonb(value) if isinstance(value, dict) else value for name, value in args.items()
+    }
+    query = sql.SQL("select * from {}({})").format(sql.SQL(function), sql.SQL(", ").join(named))  # type: ignore[arg-type]
+    with savepoint(conn):
+        return conn.cursor(row_factory=dict_row).execute(query, values).fetchall()
+
+
+@contextmanager
+def savepoint(conn: psycopg.Connection[Any]) -> Iterator[None]:
+    """Inside a transaction, an error in the block undoes the block alone."""
+    if conn.info.transaction_status is psycopg.pq.TransactionStatus.INTRANS:
+        with conn.transaction():
+            yield
+    else:
+        yield
+
+
+def one(conn: psycopg.Connection[Any], function: str, **args: Any) -> Row:
+    found = rows(conn, function, **args)
+    assert len(found) == 1, f"{function} returned {len(found)} rows"
+    return found[0]
+
+
+class Refusal:
+    """What `refused` caught: the json DETAIL and the error itself."""
+
+    detail: Row
+    error: psycopg.Error
+
+
+@contextmanager
+def refused(kind: str) -> Iterator[Refusal]:
+    """The block must raise this engine error: right SQLSTATE, json DETAIL with the kind, a message and a hint."""
+    refusal = Refusal()
+    with pytest.raises(psycopg.Error) as caught:
+        yield refusal
+    error = refusal.error = caught.value
+    assert error.sqlstate, error
+    assert error.sqlstate.startswith("WF"), f"{error.sqlstate}: {error}"
+    refusal.detail = json.loads(error.diag.message_detail or "")
+    assert refusal.detail["kind"] == kind, error
+    assert error.diag.message_primary
+    assert error.diag.message_hint
+
+
+def table(conn: psycopg.Connection[Any], query: str, *args: Any) -> list[Row]:
+    """Rows of a query, for looking behind the surface."""
+    with savepoint(conn):
+        return conn.cursor(row_factory=dict_row).execute(query, args).fetchall()  # type: ignore[arg-type]
+
+
+def execution(conn: psycopg.Connection[Any], execution_id: str) -> Row:
+    """The stored row of an execution."""
+    found = table(conn, "select * from ff_exec_core where execution_id = %s", execution_id.split(":")[-1])
+    assert len(found) == 1
+    return found[0]
+
+
+def events(conn: psycopg.Connection[Any], execution_id: str) -> list[str]:
+    """An execution's events in order, as `family/type` with the reason if there is one."""
+    return [
+        f"{e['family']}/{e['event_type']}" + (f":{e['reason']}" if e["reason"] else "")
+        for e in table(
+            conn, "select * from ff_event where execution_id = %s order by event_id", execution_id.split(":")[-1]
+        )
+    ]
+
+
+def create(conn: psycopg.Connection[Any], lane: str = "default", **args: Any) -> str:
+    """A new execution; its id."""
+    return str(one(conn, "ff_create_execution", lane_id=lane, **args)["execution_id"])
+
+
+def claim(conn: psycopg.Connection[Any], lane: str = "default", worker: str = "w", **args: Any) -> Row | None:
+    """The next execution of a lane, or None."""
+    found = rows(conn, "ff_claim", lane_id=lane, worker_id=worker, worker_instance_id=f"{worker}-1", **args)
+    assert len(found) <= 1
+    return found[0] if found else None
+
+
+def take(conn: psycopg.Connection[Any], lane: str = "default", worker: str = "w", **args: Any) -> Row:
+    """The next execution of a lane, which must be there."""
+    found = claim(conn, lane, worker, **args)
+    assert found is not None, "nothing to claim"
+    return found
+
+
+def violations(conn: psycopg.Connection[Any]) -> list[Row]:
+    return rows(conn, "ff_check_invariants")
