@@ -10,7 +10,7 @@ begin
     if p_tokens is null then
         perform ff__invalid(p_arg, 'must not be null');
     elsif cardinality(p_tokens) = 0 then
-        return '{}';
+        return '{}'::text[];
     end if;
     select case
                when bool_or(t.token is null) then 'null_token'

@@ -32,5 +32,6 @@ begin
         end if;
     end if;
     perform ff__raise('invalid_handle', 'not a handle of this engine');
+    return null;
 end
 $$;

@@ -49,13 +49,13 @@ begin
         perform ff__check_tags('p_tags', p_tags);
     end if;
 
-    s.dedup_window_ms := s.policy -> 'dedup_window_ms';
+    s.dedup_window_ms := (s.policy -> 'dedup_window_ms')::bigint;
     s.priority := coalesce(p_priority, 0);
     if p_policy <> '{}' then
         s.priority := coalesce(p_priority, (s.policy -> 'priority')::int, 0);
-        s.retention_ms := s.policy -> 'retention_ms';
+        s.retention_ms := (s.policy -> 'retention_ms')::bigint;
         s.deadline_at_ms := p_now_ms + (s.policy #> '{timeout_policy,execution_deadline_ms}')::bigint;
-        s.delay_until_ms := s.policy -> 'delay_until_ms';
+        s.delay_until_ms := (s.policy -> 'delay_until_ms')::bigint;
     end if;
     s.priority := greatest(0, least(s.priority, 9000));
     s.deadline_at_ms := coalesce(p_deadline_at_ms, s.deadline_at_ms);

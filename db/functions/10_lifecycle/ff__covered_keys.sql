@@ -4,7 +4,7 @@ create or replace function ff__covered_keys(p_lane_id text, p_capabilities text[
 language plpgsql stable
 as $$
 declare
-    v_keys text[] := '{""}';
+    v_keys text[] := array[''];
     v_key text := '';
     v_example uuid;
     v_needed text[];

@@ -41,5 +41,6 @@ begin
                       jsonb_build_object(
                           'execution_id', p_fence.execution_id, 'reason', ff__lapse_reason(e, e.last_mutation_at_ms),
                           'lease_expires_at_ms', e.lease_expires_at_ms));
+    return null;
 end
 $$;

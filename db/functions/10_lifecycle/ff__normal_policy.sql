@@ -6,8 +6,8 @@ language plpgsql stable
 as $$
 declare
     c_max constant bigint := 9007199254740991;
-    c_default constant jsonb := '{"max_reclaim_count": 100, "max_replay_count": 10, "dedup_window_ms": 86400000,
-                                  "max_signals_per_execution": 10000}';
+    c_default constant jsonb := jsonb '{"max_reclaim_count": 100, "max_replay_count": 10,
+                                        "dedup_window_ms": 86400000, "max_signals_per_execution": 10000}';
     v_policy jsonb;
     v_timeout jsonb;
     v_routing jsonb;

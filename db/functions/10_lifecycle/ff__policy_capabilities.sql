@@ -6,7 +6,7 @@ declare
     v_tokens jsonb := p_policy #> '{routing_requirements,required_capabilities}';
 begin
     if v_tokens is null then
-        return '{}';
+        return '{}'::text[];
     elsif jsonb_typeof(v_tokens) <> 'array'
           or exists (select from jsonb_array_elements(v_tokens) x(item) where jsonb_typeof(x.item) <> 'string') then
         perform ff__raise('invalid_capabilities', 'required_capabilities of the policy must be an array of strings',

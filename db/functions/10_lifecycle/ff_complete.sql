@@ -27,4 +27,4 @@ $$Ends an execution with success and stores its result on the attempt that produ
 may; the same call again answers as the first did, with replayed = true.
 
 Outcomes: outcome = completed
-Errors: invalid_input, invalid_handle, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+Errors: invalid_input, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;

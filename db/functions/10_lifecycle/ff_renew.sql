@@ -20,4 +20,4 @@ comment on function ff_renew(text, bigint) is
 $$Keeps a lease: it now ends p_lease_ttl_ms from now (default: the length it was claimed with), but never after the
 attempt's timeout or the execution's deadline. May shorten it. A lease that has ended cannot be renewed.
 
-Errors: invalid_input, invalid_handle, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+Errors: invalid_input, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;

@@ -1,0 +1,172 @@
+# Written by hand. `python -m pyff.codegen` generates engine.py from this file.
+"""The engine: connections, transactions, retries and errors around the generated methods."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import psycopg
+from psycopg import AsyncConnection, AsyncCursor
+from psycopg.errors import DeadlockDetected, SerializationFailure
+from psycopg.pq import TransactionStatus
+from psycopg.rows import args_row
+from psycopg_pool import AsyncConnectionPool
+
+from pyff._generated.async_methods import AsyncMethods
+from pyff.errors import RetryExhausted, translate
+from pyff.statement import Statement
+
+T = TypeVar("T")
+
+PAUSES = (0.01, 0.04, 0.16)  # seconds before each retry, give or take a half
+
+
+class AsyncEngine(AsyncMethods):
+    """Calls the SQL functions of the engine. It holds connections, and nothing else.
+
+    `source` is a DSN, or the caller's own connection or pool, which stay the caller's. With a DSN the engine
+    opens a pool of `min_size` to `max_size` connections at first use, and `close()` closes it.
+
+    Every method runs in a transaction of its own, which is retried three times after a serialization failure
+    or a deadlock. With `conn=`, or when the caller's own connection is inside a transaction, it runs inside
+    that one instead: nothing is committed, rolled back or retried.
+
+    `prepare_threshold=None` turns prepared statements off, for a connection pooler in transaction mode.
+    The first call checks that the database has the schema that this version of pyff was made for.
+
+    With a DSN or a pool, any number of threads or tasks may share one engine. Connections of your own pool
+    should be in autocommit mode: a call is then one round trip instead of three.
+    """
+
+    def __init__(
+        self,
+        source: str | AsyncConnection[object] | AsyncConnectionPool[Any],
+        *,
+        prepare_threshold: int | None = 5,
+        check_schema: bool = True,
+        min_size: int = 1,
+        max_size: int = 10,
+    ) -> None:
+        self._connection: AsyncConnection[object] | None = None
+        self._pool: AsyncConnectionPool[Any] | None = None
+        self._dsn = ""
+        if isinstance(source, str):
+            options = {
+                "autocommit": True,  # one statement is one transaction, in one round trip
+                "prepare_threshold": prepare_threshold,
+                "fallback_application_name": "pyff",
+            }
+            self._dsn = source
+            self._pool = AsyncConnectionPool(
+                source, kwargs=options, min_size=min_size, max_size=max_size, open=False
+            )
+        elif isinstance(source, AsyncConnection):
+            self._connection = source
+        elif isinstance(source, AsyncConnectionPool):
+            self._pool = source
+        else:
+            raise TypeError(f"expected a DSN, a connection or a pool, got {type(source).__name__}")
+        self._prepare = False if prepare_threshold is None else None
+        self._lock = asyncio.Lock()
+        self._owns_pool = isinstance(source, str)
+        self._opened = not self._owns_pool
+        self._checked = not check_schema
+
+    async def close(self) -> None:
+        """Closes the pool that the engine opened itself."""
+        if self._owns_pool and self._pool is not None:
+            self._opened = True  # for good: a closed engine does not open again
+            await self._pool.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def _call(
+        self,
+        statement: Statement[T],
+        arguments: Mapping[str, object],
+        conn: AsyncConnection[object] | None,
+    ) -> T:
+        joined = conn or self._connection_in_transaction()
+        try:
+            if joined is not None:
+                return await self._execute(joined, statement, arguments)
+            return await self._retrying(statement, arguments)
+        except psycopg.Error as error:
+            translated = translate(error)
+            if translated is error:
+                raise
+            raise translated from error
+
+    async def _retrying(self, statement: Statement[T], arguments: Mapping[str, object]) -> T:
+        for pause in PAUSES:
+            try:
+                return await self._once(statement, arguments)
+            except (SerializationFailure, DeadlockDetected):
+                await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
+        try:
+            return await self._once(statement, arguments)
+        except (SerializationFailure, DeadlockDetected) as error:
+            raise RetryExhausted(detail={"sqlstate": error.sqlstate, "attempts": len(PAUSES) + 1}) from error
+
+    async def _once(self, statement: Statement[T], arguments: Mapping[str, object]) -> T:
+        async with self._transaction() as conn:
+            return await self._execute(conn, statement, arguments)
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[AsyncConnection[object]]:
+        """A connection on which one statement is one transaction."""
+        if self._pool is not None:
+            if not self._opened:
+                await self._open(self._pool)
+            async with self._pool.connection() as conn:
+                yield conn
+        elif self._connection is not None and self._connection.autocommit:
+            yield self._connection
+        elif self._connection is not None:
+            async with self._connection.transaction():
+                yield self._connection
+
+    async def _execute(
+        self, conn: AsyncConnection[object], statement: Statement[T], arguments: Mapping[str, object]
+    ) -> T:
+        if not self._checked:
+            await self._check_schema(conn)
+        async with AsyncCursor(conn, row_factory=args_row(statement.make)) as cursor:
+            await cursor.execute(statement.sql, arguments, prepare=self._prepare, binary=True)
+            return statement.read(await cursor.fetchall())
+
+    def _connection_in_transaction(self) -> AsyncConnection[object] | None:
+        conn = self._connection
+        idle = conn is None or conn.info.transaction_status == TransactionStatus.IDLE
+        return None if idle else conn
+
+    async def _open(self, pool: AsyncConnectionPool[Any]) -> None:
+        async with self._lock:
+            if not self._opened:
+                probe = await AsyncConnection.connect(self._dsn)  # a pool would hide why it fails
+                await probe.close()
+                await pool.open()
+                self._opened = True
+
+    async def _check_schema(self, conn: AsyncConnection[object]) -> None:
+        from pyff.migrate import require_current_async
+
+        async with self._lock:
+            if not self._checked:
+                await require_current_async(conn)
+                self._checked = True
+
+
+__all__ = ["AsyncEngine"]

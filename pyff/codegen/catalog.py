@@ -1,0 +1,128 @@
+"""Reads the public functions and the error codes of a migrated database."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from psycopg import Connection, Cursor
+from psycopg.rows import TupleRow, args_row, tuple_row
+
+from pyff.codegen.comment import Comment, parse
+from pyff.failure import Failure
+
+_FUNCTIONS = r"""
+select p.oid, p.proname, p.proretset, format_type(p.prorettype, null),
+       coalesce(obj_description(p.oid, 'pg_proc'), '')
+from pg_proc p
+where p.proname ~ '^ff_[^_]' and p.prokind = 'f' and pg_function_is_visible(p.oid)
+order by p.proname
+"""
+
+_PARAMETERS = """
+select a.name, coalesce(a.mode, 'i')::text, format_type(a.type, null), quote_ident(a.name),
+       pg_get_function_arg_default(p.oid, a.position::int)
+from pg_proc p,
+     unnest(coalesce(p.proallargtypes, p.proargtypes::oid[]), p.proargmodes, p.proargnames)
+     with ordinality as a (type, mode, name, position)
+where p.oid = %s
+order by a.position
+"""
+
+_ERRORS = "select sqlstate, class, kind, retryable, description, hint from ff_error_code order by sqlstate"
+
+_CONSTANT = re.compile(r"""\(?(NULL|true|false|-?[0-9.]+|'([^'\\]|'')*')\)?(::[a-z ]+(\[\])?)?""")
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    name: str  # as SQL has it, with p_
+    type: str
+    optional: bool
+    default: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    type: str
+    quoted: str
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    name: str
+    arguments: tuple[Argument, ...]
+    columns: tuple[Column, ...]  # none: a plain scalar
+    type: str
+    is_set: bool
+    comment: Comment
+
+    @property
+    def is_list(self) -> bool:
+        return self.is_set and not self.comment.at_most_one
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCode:
+    sqlstate: str
+    class_: str
+    kind: str
+    retryable: bool
+    description: str
+    hint: str
+
+
+def functions(conn: Connection[object]) -> list[Function]:
+    with conn.cursor(row_factory=tuple_row) as cursor:
+        found = [_function(cursor, row) for row in cursor.execute(_FUNCTIONS).fetchall()]
+    names = Counter(function.name for function in found)
+    if overloaded := [name for name, count in names.items() if count > 1]:
+        raise Failure(f"overloaded functions: {', '.join(overloaded)}", hint="One operation is one function.")
+    return found
+
+
+def error_codes(conn: Connection[object]) -> list[ErrorCode]:
+    with conn.cursor(row_factory=args_row(ErrorCode)) as cursor:
+        return cursor.execute(_ERRORS).fetchall()
+
+
+@contextmanager
+def about(function: str) -> Iterator[None]:
+    """A refusal says which function it is about."""
+    try:
+        yield
+    except Failure as failure:
+        raise Failure(f"{function}: {failure.message}", hint=failure.hint) from None
+
+
+def _function(cursor: Cursor[TupleRow], row: TupleRow) -> Function:
+    oid, name, is_set, type_, text = row
+    with about(name):
+        arguments, columns = _parameters(cursor, oid)
+        if type_ == "record" and not columns:
+            raise Failure("it returns a record without columns", hint="Declare them: returns table (...).")
+        return Function(name, arguments, columns, type_, is_set, parse(text))
+
+
+def _parameters(cursor: Cursor[TupleRow], oid: int) -> tuple[tuple[Argument, ...], tuple[Column, ...]]:
+    arguments: list[Argument] = []
+    columns: list[Column] = []
+    for parameter, mode, parameter_type, quoted, default in cursor.execute(_PARAMETERS, [oid]).fetchall():
+        if mode in "ot":
+            columns.append(Column(parameter, parameter_type, quoted))
+        elif mode == "i" and parameter.startswith("p_"):
+            value = None if default is None else _constant(cursor, default, parameter_type)
+            arguments.append(Argument(parameter, parameter_type, default is not None, value))
+        else:
+            raise Failure(f"the parameter {parameter!r} is neither p_<name> nor a result column")
+    return tuple(arguments), tuple(columns)
+
+
+def _constant(cursor: Cursor[TupleRow], expression: str, type_: str) -> object:
+    """The value of a default. The database evaluates it: it knows its own literals best."""
+    if not _CONSTANT.fullmatch(expression):
+        raise Failure(f"the default {expression} is no constant", hint="Default to NULL, decide in the body.")
+    ((value,),) = cursor.execute(f"select ({expression})::{type_}").fetchall()
+    return value

@@ -1,0 +1,60 @@
+"""What COMMENT ON FUNCTION says: prose, and lines that a program reads.
+
+- Outcomes: <column> = a | b | c    the values of a text column; one line per column
+- Nullable: <column>, <column>      columns that may be null; all others are not
+- Errors: <kind>, <kind>            what the function raises, as in ff_error_code
+- Rows: at most one                 a set that is never a list
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from pyff.failure import Failure
+
+_LINE = re.compile(r"(Outcomes|Nullable|Errors|Rows): *(.*?) *")
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    prose: str = ""
+    outcomes: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    nullable: frozenset[str] = frozenset()
+    errors: tuple[str, ...] = ()
+    at_most_one: bool = False
+
+
+def parse(text: str) -> Comment:
+    prose: list[str] = []
+    outcomes: dict[str, tuple[str, ...]] = {}
+    nullable: list[str] = []
+    errors: list[str] = []
+    at_most_one = False
+    for line in text.splitlines():
+        match = _LINE.fullmatch(line)
+        if not match:
+            prose.append(line.rstrip())
+            continue
+        word, rest = match.groups()
+        if word == "Outcomes":
+            column, _, values = rest.partition("=")
+            outcomes[column.strip()] = _names(line, values, "|")
+        elif word == "Nullable":
+            nullable += _names(line, rest, ",")
+        elif word == "Errors":
+            errors += _names(line, rest, ",")
+        elif rest == "at most one":
+            at_most_one = True
+        else:
+            raise Failure(f"cannot read the comment line {line!r}", hint="Write: Rows: at most one")
+    return Comment("\n".join(prose).strip(), outcomes, frozenset(nullable), tuple(errors), at_most_one)
+
+
+def _names(line: str, text: str, separator: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(separator))
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise Failure(f"cannot read {name!r} in the comment line {line!r}", hint=(__doc__ or "").strip())
+    return names

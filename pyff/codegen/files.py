@@ -1,0 +1,89 @@
+"""Generates the files, compares them with those on disk, writes them."""
+
+import difflib
+import subprocess
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import psycopg
+
+import pyff
+from pyff.codegen.annotations import verify_types
+from pyff.codegen.calls import async_methods_module, results_module, statements_module
+from pyff.codegen.catalog import Function, about, error_codes, functions
+from pyff.codegen.errors import errors_module
+from pyff.codegen.shapes import shapes
+from pyff.codegen.text import header
+from pyff.codegen.unasync import unasync
+from pyff.failure import Failure
+
+PACKAGE = Path(pyff.__file__).parent
+
+
+def generate(conn: psycopg.Connection[object]) -> dict[str, str]:
+    """Text by file name, relative to the package, from what is in this database."""
+    public, codes = functions(conn), error_codes(conn)
+    for function in public:
+        with about(function.name):
+            _verify(function, {code.kind for code in codes})
+    results = shapes(public)
+    async_methods = async_methods_module(public, results)
+    _, async_engine = (PACKAGE / "async_engine.py").read_text().split("\n", 1)
+    texts = {
+        "_generated/errors.py": errors_module(codes),
+        "_generated/results.py": results_module(results),
+        "_generated/statements.py": statements_module(public, results),
+        "_generated/async_methods.py": async_methods,
+        "_generated/methods.py": unasync(async_methods),
+        "engine.py": f"{header('async_engine.py')}\n{unasync(async_engine)}",
+    }
+    return {name: _tidy(name, text) for name, text in texts.items()}
+
+
+def stale(texts: Mapping[str, str]) -> dict[str, str]:
+    """The files that differ on disk, each with its difference."""
+    found = {}
+    for name, text in texts.items():
+        path = PACKAGE / name
+        old = path.read_text() if path.exists() else ""
+        if old != text:
+            lines = difflib.unified_diff(old.splitlines(), text.splitlines(), name, "generated", lineterm="")
+            found[name] = "\n".join(lines)
+    return found
+
+
+def write(texts: Mapping[str, str]) -> list[str]:
+    """Writes what differs, and says which files."""
+    names = list(stale(texts))
+    for name in names:
+        (PACKAGE / name).write_text(texts[name])
+    return names
+
+
+def _verify(function: Function, kinds: set[str]) -> None:
+    """A comment that names what does not exist would be silently useless."""
+    comment = function.comment
+    columns = {column.name for column in function.columns} or {function.name}
+    if unknown := sorted({*comment.outcomes, *comment.nullable} - columns):
+        raise Failure(f"the comment names no column of it: {', '.join(unknown)}")
+    if unknown := sorted({*comment.errors} - kinds):
+        raise Failure(f"the comment names unknown errors: {', '.join(unknown)}")
+    if comment.at_most_one and not function.is_set:
+        raise Failure("it always returns one row", hint="Drop the line `Rows: at most one`.")
+    verify_types(function)
+
+
+@cache
+def _tidy(name: str, text: str) -> str:
+    """Drops unused imports, sorts the others, and lays the text out: as the project's own checks want it."""
+    for options in (("check", "--quiet", "--fix-only", "--select", "I,F401"), ("format", "--quiet")):
+        command = [sys.executable, "-m", "ruff", *options, "--stdin-filename", str(PACKAGE / name), "-"]
+        done = subprocess.run(
+            command, input=text, capture_output=True, text=True, cwd=PACKAGE.parent, check=False
+        )
+        if done.returncode != 0:
+            raise Failure(f"ruff failed on {name}: {done.stderr.strip()}", hint="Is ruff installed?")
+        text = done.stdout
+    return text

@@ -1,0 +1,22 @@
+"""Sync code from async code, by replacing words: the async module is written so that this is enough."""
+
+import re
+
+_WORDS = {
+    r"\basync (def|with|for)\b": r"\1",
+    r"^( *|.*\breturn |.*= |.*\()await ": r"\1",  # in code, not in prose
+    r"^import asyncio$": "import threading\nimport time",
+    r"\basyncio\.Lock\b": "threading.Lock",
+    r"\basyncio\.sleep\b": "time.sleep",
+    r"\basynccontextmanager\b": "contextmanager",
+    r"\b__a(enter|exit)__\b": r"__\1__",
+    r"\bAsync(Connection|ConnectionPool|Cursor|Engine|Iterator|Methods)\b": r"\1",
+    r"\basync_methods\b": "methods",
+    r"\brequire_current_async\b": "require_current",
+}
+
+
+def unasync(text: str) -> str:
+    for pattern, replacement in _WORDS.items():
+        text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
+    return text

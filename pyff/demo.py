@@ -1,0 +1,110 @@
+"""The demonstration: work submitted, done by two workers, and saved from a third that crashes."""
+
+import threading
+import time
+from dataclasses import dataclass
+
+import psycopg
+
+from pyff.engine import Engine
+
+LANE = "demo"
+CRASH_LEASE_MS = 400
+LEASE_MS = 5_000
+
+# How the work looks to somebody with psql. %(namespace)s is this run.
+LOOK = {
+    "what happened": """\
+select e.execution_id, i.execution_kind as kind, e.priority, e.public_state as state,
+       e.total_attempt_count as attempts, a.worker_id as worker,
+       convert_from(a.result, 'UTF8') as result, e.terminal_at_ms - e.created_at_ms as ms
+  from ff_exec_core e
+  join ff_exec_input i using (execution_id)
+  left join ff_attempt a on a.execution_id = e.execution_id and a.attempt_index = e.current_attempt_index
+ where e.namespace = %(namespace)s order by e.terminal_at_ms, e.execution_id""",
+    "how the crashed one was saved": """\
+select x.family, x.event_type as event, x.reason, x.lease_epoch as epoch, x.worker_id as worker
+  from ff_event x
+ where x.namespace = %(namespace)s
+   and x.execution_id = (select r.execution_id from ff_event r
+                          where r.namespace = x.namespace and r.event_type = 'reclaimed')
+ order by x.event_id""",
+}
+
+
+@dataclass(frozen=True)
+class Story:
+    """What a run did, and where to look at it."""
+
+    namespace: str
+    submitted: int
+    duplicates: int
+    completed: int
+    reclaimed: int
+    seconds: float
+
+
+def run(dsn: str) -> Story:
+    """Plays the story on a migrated database. Nothing but the public functions is called."""
+    with Engine(dsn) as engine:
+        began = time.monotonic()
+        namespace = f"demo-{engine.now_ms()}"
+        submitted, duplicates = _submit(engine, namespace)
+        _crash(engine, namespace)
+        done: list[str] = []
+        workers = [
+            threading.Thread(target=_work, args=(engine, namespace, name, submitted, done))
+            for name in ("anna", "ben")
+        ]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        return Story(
+            namespace, submitted, duplicates, len(done), done.count("reclaimed"), time.monotonic() - began
+        )
+
+
+def look(dsn: str, namespace: str) -> dict[str, list[tuple[str, ...]]]:
+    """The tables of `LOOK`, header first, as text."""
+    found: dict[str, list[tuple[str, ...]]] = {}
+    with psycopg.connect(dsn) as conn:
+        for title, query in LOOK.items():
+            cursor = conn.execute(query, {"namespace": namespace})
+            header = tuple(column.name for column in cursor.description or ())
+            found[title] = [header, *(tuple("" if v is None else str(v) for v in row) for row in cursor)]
+    return found
+
+
+def _submit(engine: Engine, namespace: str) -> tuple[int, int]:
+    orders = ["bread", "coffee", "newspaper", "flowers", "bread"]  # somebody ordered twice
+    outcomes = [
+        engine.create_execution(
+            LANE,
+            execution_kind="order",
+            payload=order.encode(),
+            idempotency_key=order,
+            priority=5 if order == "coffee" else 1,
+            namespace=namespace,
+        ).outcome
+        for order in orders
+    ]
+    return outcomes.count("created"), outcomes.count("duplicate")
+
+
+def _crash(engine: Engine, namespace: str) -> None:
+    """A worker that claims the most urgent work and is never heard of again."""
+    engine.claim(LANE, "carl", "carl-1", lease_ttl_ms=CRASH_LEASE_MS, namespace=namespace)
+
+
+def _work(engine: Engine, namespace: str, name: str, wanted: int, done: list[str]) -> None:
+    deadline = time.monotonic() + 10
+    while len(done) < wanted and time.monotonic() < deadline:
+        lease = engine.claim(LANE, name, f"{name}-1", lease_ttl_ms=LEASE_MS, namespace=namespace)
+        if lease is None:
+            time.sleep(0.02)
+            continue
+        engine.renew(lease.handle)
+        result = (lease.payload or b"").decode().upper()
+        engine.complete(lease.handle, result=result.encode(), result_encoding="utf8")
+        done.append(lease.handle_kind)

@@ -1,0 +1,39 @@
+"""What the engine refuses, as exceptions: one class per kind, under one base per class of error.
+
+The table ff_error_code in the database is the source of the list; SQLSTATE and the json DETAIL of a database
+error are the source of an instance.
+"""
+
+import json
+from typing import Any
+
+import psycopg
+
+from pyff._generated.errors import *  # noqa: F403
+from pyff._generated.errors import BY_PREFIX, BY_SQLSTATE, EngineError
+
+
+def translate(error: psycopg.Error) -> EngineError | psycopg.Error:
+    """The engine's error behind a database error; an error that is not the engine's comes back as it is.
+
+    A code that only a newer database knows becomes the base of its class: WF4xx is a State.
+    """
+    code = error.sqlstate or ""
+    if not code.startswith("WF"):
+        return error
+    known = BY_SQLSTATE.get(code)
+    cls = known or BY_PREFIX.get(code[:3], EngineError)
+    detail = _json_object(error.diag.message_detail)
+    translated = cls(error.diag.message_primary, hint=error.diag.message_hint, detail=detail)
+    if not known:
+        translated.sqlstate = code
+        translated.kind = str(detail.get("kind", ""))
+    return translated
+
+
+def _json_object(text: str | None) -> dict[str, Any]:
+    try:
+        value = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

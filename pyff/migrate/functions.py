@@ -1,0 +1,56 @@
+"""Functions, views, rules and grants, applied in the transaction of the connection that is passed in."""
+
+from typing import Any
+
+import psycopg
+
+from pyff import __version__
+from pyff.migrate import statements
+from pyff.migrate.failures import explained
+from pyff.migrate.tree import DbTree
+
+_OURS = r"""
+    select oid, format('%I(%s)', proname, pg_get_function_arguments(oid))
+                || coalesce(' -> ' || pg_get_function_result(oid), '')
+      from pg_proc
+     where pronamespace = quote_ident(current_schema())::regnamespace and proname like 'ff\_%'
+    union all
+    select oid, relname
+      from pg_class
+     where relnamespace = quote_ident(current_schema())::regnamespace and relname like 'ff\_v\_%'
+       and relkind = 'v'
+"""
+
+
+def apply_functions(conn: psycopg.Connection[Any], tree: DbTree) -> tuple[str, ...]:
+    """Makes functions and views those of the tree. Returns what had to be dropped, be it to come back."""
+    before: dict[int, str] = dict(conn.execute(_OURS).fetchall())
+    conn.execute(statements.TOOLS)
+    for file in tree.objects:
+        with explained(str(file.path), file.text):
+            conn.execute("call pyff__apply(%s, %s)", [file.name, file.text])
+    with explained("removing what this release no longer has"):
+        conn.execute("call pyff__prune(%s)", [[file.name for file in tree.objects]])
+    for file in tree.objects:
+        with explained(str(file.path), file.text):
+            conn.execute("call pyff__validate(%s)", [file.name])
+    conn.execute(statements.DROP_TOOLS)
+    left = {oid for oid, _ in conn.execute(_OURS)}
+    return tuple(sorted(signature for oid, signature in before.items() if oid not in left))
+
+
+def drop_functions(conn: psycopg.Connection[Any]) -> None:
+    """All but those that a table's columns or constraints call: they can only go after the table."""
+    conn.execute(statements.TOOLS)
+    conn.execute("call pyff__prune('{}')")
+    conn.execute(statements.DROP_TOOLS)
+
+
+def run_scripts(conn: psycopg.Connection[Any], tree: DbTree) -> None:
+    for file in tree.scripts:
+        with explained(str(file.path), file.text):
+            conn.execute(file.text.encode())
+
+
+def record(conn: psycopg.Connection[Any], tree: DbTree) -> None:
+    conn.execute(statements.RECORD_FUNCTIONS, [tree.functions_sha256, __version__])

@@ -1,0 +1,177 @@
+"""`migrate` and `rollback`: one at a time per schema, each step all or nothing."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg.rows import tuple_row
+
+from pyff import __version__
+from pyff.migrate import statements
+from pyff.migrate.failures import explained
+from pyff.migrate.functions import apply_functions, drop_functions, record, run_scripts
+from pyff.migrate.state import State, Status, read_state, release
+from pyff.migrate.tree import DbTree, MigrateError, shipped
+
+if TYPE_CHECKING:  # yoyo takes its time to load, and the runtime only ever asks for the state
+    from pyff.migrate.backend import Backend
+
+_WAIT_S = 300.0
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `migrate` did."""
+
+    schema: str
+    schema_version: int
+    applied: tuple[str, ...]
+    functions_applied: bool
+    dropped: tuple[str, ...]
+    roles_created: tuple[str, ...]
+
+
+def migrate(dsn: str, *, roles: bool = True, db: DbTree | None = None) -> Report:
+    """
+    Installs pyff into the first schema of the connection's search_path, or brings it up to this release. Safe
+    to repeat, to run several times at once and to kill. `roles=False` creates no roles.
+    """
+    tree = db or shipped()
+    with _guard(dsn) as guard, _backend(dsn) as backend:
+        with explained(""):
+            with backend.transaction():
+                backend.connection.execute(statements.PGCRYPTO)
+            created = _create_roles(backend) if roles else ()
+        state = _settled_state(backend, tree)
+        _refuse_gap(state)
+        applied = []
+        for migration in tree.migrations:
+            if migration.id in state.missing:
+                with explained(migration.id):
+                    if backend.apply(tree, migration):
+                        applied.append(migration.id)
+        with explained(""):
+            guard.execute(statements.BEGIN_STEP)
+        dropped = apply_functions(guard, tree) if state.functions_differ else ()
+        run_scripts(guard, tree)
+        with explained("recording the release"):
+            if state.functions_differ or release(__version__) > release(state.pyff_version):
+                record(guard, tree)
+            guard.commit()
+    return Report(state.schema, tree.version, tuple(applied), state.functions_differ, dropped, created)
+
+
+def rollback(dsn: str, to_version: int, *, db: DbTree | None = None) -> tuple[str, ...]:
+    """
+    Undoes every migration after `to_version`, and with them the data they hold; 0 undoes all. Functions and
+    views go first: the release that belongs to `to_version` brings its own with its `migrate`. Returns the
+    migrations undone. Roles and pgcrypto stay.
+    """
+    tree = db or shipped()
+    with _guard(dsn) as guard, _backend(dsn) as backend:
+        state = _settled_state(backend, tree)
+        if state.unknown:
+            raise MigrateError(str(state), hint="roll back with the release that applied them")
+        if not 0 <= to_version <= state.version:
+            raise MigrateError(
+                f"cannot roll back to {to_version}: the database is at version {state.version}"
+            )
+        doomed = [m for m in tree.migrations if m.version > to_version and m.id not in state.missing]
+        if doomed:
+            with explained("removing functions and views"), backend.transaction():
+                backend.connection.execute(statements.LOCK_STEP)
+                backend.connection.execute(statements.BEGIN_STEP)
+                backend.connection.execute("delete from ff_schema_state")
+                drop_functions(backend.connection)
+        undone = []
+        for migration in reversed(doomed):
+            with explained(migration.id):
+                if backend.undo(tree, migration):
+                    undone.append(migration.id)
+        if doomed:
+            with explained("removing functions and views"):
+                guard.execute(statements.BEGIN_STEP)
+                drop_functions(guard)
+                guard.commit()
+    return tuple(undone)
+
+
+def render_sql(*, roles: bool = True, db: DbTree | None = None) -> str:
+    """All that `migrate` would do, as a script for psql. Both leave the same schema and the same records."""
+    from pyff.migrate.script import render
+
+    return render(db or shipped(), roles)
+
+
+def check(dsn: str, *, db: DbTree | None = None) -> State:
+    """Compares the installed schema with this release. Changes nothing."""
+    with explained("cannot check"), psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as conn:
+        return read_state(conn, db or shipped())
+
+
+@contextmanager
+def _guard(dsn: str) -> Iterator[psycopg.Connection[Any]]:
+    """
+    A connection whose open transaction says: a migration of this schema is running. It must not touch one of
+    our tables before the migrations are done, or they would wait for its locks.
+    """
+    with explained("cannot connect"):
+        guard = psycopg.connect(dsn, prepare_threshold=None, row_factory=tuple_row)
+    with guard:
+        guard.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        guard.read_only = False
+        with explained(""):
+            guard.execute(statements.PREFLIGHT)
+            guard.execute(statements.BEGIN_STEP)
+            deadline = time.monotonic() + _WAIT_S
+            while guard.execute(statements.TRY_LOCK).fetchone() != (True,):
+                if time.monotonic() > deadline:
+                    raise MigrateError(
+                        "another migration of this schema is still running", hint="try again later"
+                    )
+                time.sleep(_POLL_S)
+        yield guard
+
+
+def _backend(dsn: str) -> "Backend":
+    from pyff.migrate.backend import Backend
+
+    with explained("cannot connect"):
+        return Backend.connect_to(dsn)
+
+
+def _create_roles(backend: "Backend") -> tuple[str, ...]:
+    """In a short transaction of its own: a migration of another database may have to wait for it."""
+    query = r"select rolname from pg_roles where rolname like 'ff\_%' order by rolname"
+    with backend.transaction():
+        before = backend.connection.execute(query).fetchall()
+        backend.connection.execute(statements.ROLES)
+        return tuple(row[0] for row in backend.connection.execute(query) if row not in before)
+
+
+def _settled_state(backend: "Backend", tree: DbTree) -> State:
+    with explained("yoyo's tables"):
+        applied = backend.applied()  # first: it waits for what a killed run left at work on the server
+    with explained("pyff's tables"):
+        state = read_state(backend.connection, tree)
+    odd = [m.id for m in tree.migrations if (m.id in applied) == (m.id in state.missing)]
+    if odd:
+        raise MigrateError(
+            "_yoyo_migration and ff_schema_version disagree about " + ", ".join(odd),
+            hint="something else than pyff migrate wrote to one of them",
+        )
+    return state
+
+
+def _refuse_gap(state: State) -> None:
+    if state.status is Status.EDITED:
+        raise MigrateError(
+            str(state),
+            hint="an applied migration is never edited: restore the file and write a new migration",
+        )
+    if state.status is Status.AHEAD:
+        raise MigrateError(str(state), hint="migrate with the release that the database has, or a newer one")

@@ -1,0 +1,26 @@
+-- Refuses, before anything is touched, a server or a schema that pyff cannot be installed into.
+do $pyff$
+declare
+    v_path   text := current_setting('search_path');
+    v_first  text := trim(split_part(v_path, ',', 1));
+    v_schema name := current_schema();
+begin
+    if current_setting('server_version_num')::int < 150000 then
+        raise exception using errcode = 'feature_not_supported',
+            message = format('PostgreSQL %s is too old: pyff needs 15 or newer',
+                             current_setting('server_version'));
+    end if;
+    -- Otherwise a misspelt schema would put everything into the next one on the path.
+    if v_first not in ('', '$user', '"$user"') and to_regnamespace(v_first) is null or v_schema is null then
+        raise exception using errcode = 'invalid_schema_name',
+            message = format('there is no schema to install into: search_path is %s',
+                             coalesce(nullif(v_path, ''), 'empty')),
+            hint = 'create the schema first, or correct search_path; pyff never creates a schema';
+    end if;
+    if not has_schema_privilege(v_schema, 'create') then
+        raise exception using errcode = 'insufficient_privilege',
+            message = format('%I may not create anything in schema %I', current_user, v_schema),
+            hint = format('its owner runs: grant usage, create on schema %I to %I', v_schema, current_user);
+    end if;
+end
+$pyff$;

@@ -1,0 +1,116 @@
+"""The SQL files of one release, as read from the disk."""
+
+import functools
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyff._paths import db_root
+from pyff.failure import Failure
+
+_MIGRATION = re.compile(r"(\d{4})\.[a-z0-9_]+")
+
+
+class MigrateError(Failure):
+    """A migration that was refused or failed. What had been applied completely before stays applied."""
+
+
+@dataclass(frozen=True)
+class Migration:
+    """`db/migrations/<id>.sql`, together with `<id>.rollback.sql`."""
+
+    id: str
+    path: Path
+    text: str
+
+    @property
+    def version(self) -> int:
+        return int(self.id[:4])
+
+    @property
+    def sha256(self) -> str:
+        return _sha256(self.text)
+
+
+@dataclass(frozen=True)
+class SqlFile:
+    """`db/functions/<room>/<name>.sql` creates or replaces the function or view `name`."""
+
+    name: str
+    path: Path
+    text: str
+
+
+@dataclass(frozen=True)
+class DbTree:
+    """What a release ships: tables come by migration, functions and views by replacement."""
+
+    root: Path
+    migrations: tuple[Migration, ...]
+    objects: tuple[SqlFile, ...]
+    scripts: tuple[SqlFile, ...]
+    """Files that lie in no room define no object: rules and grants, run after the objects every time."""
+    functions_sha256: str
+
+    @property
+    def version(self) -> int:
+        return self.migrations[-1].version
+
+    @staticmethod
+    def load(root: Path) -> "DbTree":
+        functions = root / "functions"
+        paths = {path.relative_to(functions).as_posix(): path for path in functions.rglob("*.sql")}
+        files = {name: SqlFile(path.stem, path, _read(path)) for name, path in sorted(paths.items())}
+        tree = DbTree(
+            root=root,
+            migrations=tuple(_migrations(root / "migrations")),
+            objects=tuple(file for name, file in files.items() if "/" in name),
+            scripts=tuple(file for name, file in files.items() if "/" not in name),
+            functions_sha256=_sha256(
+                "".join(f"{name}\n{len(f.text)}\n{f.text}" for name, f in files.items())
+            ),
+        )
+        _refuse_bad_names(tree.objects)
+        return tree
+
+
+@functools.cache
+def shipped() -> DbTree:
+    """The files of this release, read once per process."""
+    return DbTree.load(db_root())
+
+
+def _migrations(directory: Path) -> list[Migration]:
+    found = []
+    for path in sorted(directory.glob("*.sql")):
+        if path.name.endswith(".rollback.sql"):
+            continue
+        if not _MIGRATION.fullmatch(path.stem):
+            raise MigrateError(f"{path}: a migration is called NNNN.what_it_does.sql")
+        if not path.with_suffix(".rollback.sql").is_file():
+            raise MigrateError(f"{path}: {path.stem}.rollback.sql is missing")
+        found.append(Migration(path.stem, path, _read(path)))
+    if [migration.version for migration in found] != list(range(1, len(found) + 1)) or not found:
+        numbers = ", ".join(migration.id[:4] for migration in found) or "none"
+        raise MigrateError(f"{directory}: migrations must be numbered 0001, 0002, ... (found: {numbers})")
+    return found
+
+
+def _refuse_bad_names(objects: tuple[SqlFile, ...]) -> None:
+    seen: dict[str, Path] = {}
+    for file in objects:
+        if not re.fullmatch(r"ff_[a-z0-9_]+", file.name):
+            raise MigrateError(f"{file.path}: the file is not named after an ff_ function or ff_v_ view")
+        if file.name in seen:
+            raise MigrateError(f"{file.path}: {seen[file.name]} defines the same name")
+        seen[file.name] = file.path
+
+
+def _read(path: Path) -> str:
+    # Text mode: a checkout with CRLF line ends has the same checksum.
+    return path.read_text(encoding="utf-8")
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,146 @@
+"""One data directory: made by initdb, started by pg_ctl. When, and by whom, is decided by the callers."""
+
+import os
+import re
+import shlex
+import shutil
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from pyff.postgres import postmaster
+from pyff.postgres.binaries import Binaries
+from pyff.postgres.errors import PgError, explain
+from pyff.postgres.postmaster import PidFile
+
+SUPERUSER = "postgres"
+_NO_SUCH_PID = 2**31 - 2  # above every kernel's limit
+
+Settings = Mapping[str, str | int | float | bool]
+
+
+def private_directory(path: Path, binaries: Binaries) -> None:
+    """Makes the directory that the server's account alone (and root) may enter, or sees that it is so."""
+    account = binaries.account
+    try:
+        try:
+            path.mkdir(mode=0o700)
+            account.give(path)
+        except FileExistsError:
+            found = path.lstat()
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != account.uid or found.st_mode & 0o077:
+                raise PgError(
+                    f"{path} is not a private directory of the account {account.name!r}",
+                    hint="set PYFF_HOME to another directory, or (as root) PYFF_PG_USER to its owner",
+                ) from None
+    except OSError as error:
+        raise PgError(
+            f"cannot create {path}: {error.strerror}", hint="set PYFF_HOME to another directory"
+        ) from error
+
+
+def initialize(data: Path, binaries: Binaries, *, sync: bool = True) -> None:
+    """initdb beside the final place, then a rename: a data directory that exists is complete."""
+    for leftover in data.parent.glob(f"{data.name}.new-*"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    fresh = Path(tempfile.mkdtemp(prefix=f"{data.name}.new-", dir=data.parent))
+    binaries.account.give(fresh)
+    command: list[str | Path] = [
+        binaries.bindir / "initdb",
+        "-D",
+        fresh,
+        "-U",
+        SUPERUSER,
+        "-E",
+        "UTF8",
+        "--locale=C",
+    ]
+    command += ["--auth-local=trust", "--auth-host=scram-sha-256", "--no-instructions"]
+    result = _run(binaries, command if sync else [*command, "--no-sync"])
+    if result.returncode != 0:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise explain(f"cannot create a database cluster in {data.parent}", result.stdout)
+    fresh.rename(data)
+
+
+def check_version(data: Path, binaries: Binaries) -> None:
+    written_by = (data / "PG_VERSION").read_text().strip()
+    if written_by != str(binaries.major):
+        raise PgError(
+            f"{data} was written by PostgreSQL {written_by}, not {binaries.version} as in {binaries.bindir}",
+            hint="set PYFF_HOME to another directory, or PYFF_PG_BIN to the version that wrote it",
+        )
+
+
+def start(data: Path, log: Path, binaries: Binaries, settings: Settings, *, patience: float = 15) -> PidFile:
+    """Starts the server and waits until it accepts. The remains of a killed one are no obstacle."""
+    command: list[str | Path] = [
+        binaries.bindir / "pg_ctl",
+        "start",
+        "-D",
+        data,
+        "-l",
+        log,
+        "-w",
+        "-t",
+        "120",
+        "-s",
+    ]
+    options = " ".join(shlex.quote(f"--{name}={_value(value)}") for name, value in settings.items())
+    deadline = time.monotonic() + patience
+    while True:
+        if not postmaster.owner_lives(data):
+            _disown(data)
+        logged = log.stat().st_size if log.exists() else 0
+        result = _run(binaries, [*command, "-o", options])
+        if pid_file := postmaster.running(data):
+            return pid_file
+        with suppress(OSError), log.open(errors="replace") as file:
+            file.seek(logged)
+            said = result.stdout + file.read()
+            orphans = "pre-existing shared memory block" in said
+            # A stop, or the start that a killed process had begun, is under way.
+            other = re.search(r"lock file .* already exists", said)
+            if (orphans or other) and time.monotonic() < deadline:
+                if orphans:
+                    postmaster.end_orphans(data)
+                time.sleep(0.1)
+                continue
+            raise explain(f"the server on {data} does not start", said)
+        raise explain(f"the server on {data} does not start", result.stdout)
+
+
+def _disown(data: Path) -> None:
+    """Makes a stale postmaster.pid harmless.
+
+    PostgreSQL believes any live process that carries the pid. The file is not removed: the server also finds
+    in it the shared memory that children of its predecessor may still use. Only the pid is overwritten.
+    """
+    pid_file = postmaster.read_pid_file(data)
+    if pid_file is None:
+        with suppress(OSError):
+            (data / "postmaster.pid").unlink()  # empty or torn: PostgreSQL would refuse it
+        return
+    path = data / "postmaster.pid"
+    lines = path.read_text().splitlines(keepends=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW)
+    with os.fdopen(descriptor, "w") as file:
+        file.writelines([f"{_NO_SUCH_PID}\n", *lines[1:]])
+    for name in (f".s.PGSQL.{pid_file.port}", f".s.PGSQL.{pid_file.port}.lock"):
+        with suppress(OSError):
+            (pid_file.socket_dir / name).unlink()
+
+
+def _run(binaries: Binaries, command: list[str | Path]) -> subprocess.CompletedProcess[str]:
+    try:
+        return binaries.account.run([*command], binaries.env, timeout=180)
+    except OSError as error:
+        raise PgError(f"cannot run {command[0]} as {binaries.account.name}: {error.strerror}") from error
+
+
+def _value(value: str | int | float | bool) -> str:
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)

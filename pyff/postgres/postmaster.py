@@ -1,0 +1,189 @@
+"""The postmaster as a process: its pid file, whether it lives, how it is stopped.
+
+Run as a script this file is the reaper: it waits for the end of the process that started it, however that
+comes, then stops the server and removes its files. It therefore uses the standard library only.
+"""
+
+import fcntl
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+FAST = signal.SIGINT  # disconnects the clients, then writes a checkpoint
+IMMEDIATE = signal.SIGQUIT  # leaves the rest to crash recovery
+
+
+@dataclass(frozen=True)
+class PidFile:
+    pid: int
+    port: int
+    socket_dir: Path
+    listens: str  # empty: no TCP
+    state: str  # starting, ready, stopping
+
+
+def read_pid_file(data: Path) -> PidFile | None:
+    """The data directory's postmaster.pid, or None while there is none or it is only half written."""
+    try:
+        lines = (data / "postmaster.pid").read_text().splitlines()
+        return PidFile(int(lines[0]), int(lines[3]), Path(lines[4]), lines[5], lines[7].strip())
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def running(data: Path) -> PidFile | None:
+    """The server on the data directory: it runs if its socket accepts. Pids may be anybody's by now."""
+    pid_file = read_pid_file(data)
+    if pid_file is None or pid_file.state == "stopping":
+        return None
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(5)
+        try:
+            probe.connect(str(pid_file.socket_dir / f".s.PGSQL.{pid_file.port}"))
+        except OSError:
+            return None
+    return pid_file
+
+
+def processes(data: Path) -> list[int]:
+    """initdb, pg_ctl and postmaster on this data directory. The postmaster's children carry other titles."""
+    return [pid for pid, arguments in _arguments() if f"\0-D\0{data}\0" in arguments]
+
+
+def _arguments() -> Iterator[tuple[int, str]]:
+    """Every process that we may see, with its arguments, each ended by NUL."""
+    proc = Path("/proc")
+    if (proc / "self" / "cmdline").exists():
+        for entry in proc.iterdir():
+            if entry.name.isdecimal():
+                with suppress(OSError):
+                    yield int(entry.name), os.fsdecode((entry / "cmdline").read_bytes())
+        return
+    listing = subprocess.run(
+        ["ps", "-axww", "-o", "pid=,command="], capture_output=True, text=True, check=True
+    )
+    for line in listing.stdout.splitlines():
+        pid, _, command = line.strip().partition(" ")
+        yield int(pid), command.replace(" -D ", "\0-D\0").replace(" -", "\0-") + "\0"
+
+
+def owner_lives(data: Path) -> bool:
+    """Whether the pid in postmaster.pid is this directory's postmaster, not a stranger or a zombie."""
+    pid_file = read_pid_file(data)
+    return pid_file is not None and pid_file.pid in processes(data)
+
+
+def end_orphans(data: Path) -> None:
+    """Ends what a killed postmaster left behind. Its idle children end by themselves, a busy one does not."""
+    with suppress(OSError):
+        data = data.resolve(strict=True)
+    for pid, arguments in _arguments():
+        with suppress(OSError):  # no /proc, or the process is gone or not ours
+            if arguments.startswith("postgres: ") and Path(f"/proc/{pid}/cwd").readlink() == data:
+                os.kill(pid, signal.SIGQUIT)
+
+
+def stop(data: Path, how: signal.Signals, timeout: float = 60) -> bool:
+    """Stops whatever runs on the data directory and waits for its end. False if nothing ran."""
+    pid_file = read_pid_file(data)
+    sent = set[int]()
+    deadline = time.monotonic() + timeout
+    while left := processes(data):
+        for pid in left:
+            if pid not in sent:
+                sent.add(pid)
+                with suppress(ProcessLookupError):
+                    os.kill(pid, how)
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the server on {data} (pid {left[0]}) did not stop in {timeout:.0f} s")
+        time.sleep(0.02)
+    if pid_file:
+        with suppress(OSError):
+            pid_file.socket_dir.rmdir()  # goes only if it held nothing but the socket
+    return bool(sent)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Only one process at a time; the kernel releases it however the process ends."""
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+# --- the reaper ---------------------------------------------------------------------------------------------
+
+
+class Reaper:
+    """Our end of the pipe to the reaper, which does its work as soon as this end is closed."""
+
+    def __init__(self, **job: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", __file__, json.dumps({**job, "parent": os.getpid()})],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # a Ctrl-C at the terminal is not for it
+            cwd="/",
+        )
+
+    def release(self) -> None:
+        """It does its work now, and we wait for it."""
+        self._process.communicate()
+
+
+def _await_end(parent: int) -> None:
+    while not select.select([0], [], [], 1)[0]:
+        if os.getppid() != parent:  # a forked child may hold the pipe open after the parent's death
+            return
+
+
+def _reap_temporary(job: dict[str, str]) -> None:
+    """Nobody else knows this directory: end every process on it, remove it, and look again."""
+    directory = Path(job["directory"])
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with suppress(TimeoutError):
+            stop(directory / "data", IMMEDIATE, timeout=5)
+        for pid in processes(directory / "data"):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(directory, ignore_errors=True)
+        if not directory.exists() and not processes(directory / "data"):
+            return
+        time.sleep(0.05)
+
+
+def _reap_kept(job: dict[str, str]) -> None:
+    """Stops the server unless it was decided to keep it, or somebody else uses it (see kept.py)."""
+    home = Path(job["home"])
+    deadline = time.monotonic() + 1  # a dying parent may lose its lock a moment after its end of the pipe
+    while time.monotonic() < deadline:
+        with locked(home / "lock"), (home / "users").open("a") as users:
+            if (home / "keep").exists():
+                return
+            with suppress(BlockingIOError):
+                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                stop(Path(job["data"]), FAST)
+                return
+        time.sleep(0.05)
+
+
+def _main() -> None:
+    job = json.loads(sys.argv[1])
+    _await_end(job["parent"])
+    _reap_temporary(job) if "directory" in job else _reap_kept(job)
+
+
+if __name__ == "__main__":
+    _main()

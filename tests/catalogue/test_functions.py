@@ -1,0 +1,191 @@
+"""What the catalogue says about every function: documented, pinned, granted to the right roles, and raising what it says."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.sql import table
+
+DB = Path(__file__).parents[2] / "db"
+
+# Inlined into every caller and replaced by tests: it touches no object, so it needs neither pinning nor definer rights.
+PLAIN = {"ff_now_ms"}
+
+ROLES = {"ff_reader", "ff_producer", "ff_worker", "ff_signaler", "ff_operator", "ff_admin"}
+READERS = ROLES - {"ff_signaler"}
+PRODUCERS = {"ff_producer", "ff_operator", "ff_admin"}
+WORKERS = {"ff_worker", "ff_admin"}
+OPERATORS = {"ff_operator", "ff_admin"}
+ADMINS = {"ff_admin"}
+
+MAY_CALL = {
+    "ff_now_ms": ROLES,
+    "ff_ping": ROLES,
+    "ff_capabilities": ROLES,
+    "ff_setting": ROLES,
+    "ff_set_setting": ADMINS,
+    "ff_check_invariants": OPERATORS,
+    "ff_handle_encode": READERS,
+    "ff_handle_decode": READERS,
+    "ff_create_execution": PRODUCERS,
+    "ff_claim": WORKERS,
+    "ff_renew": WORKERS,
+    "ff_renew_lease": WORKERS,
+    "ff_complete": WORKERS,
+}
+
+FUNCTIONS = """
+    select p.proname as name, p.oid::regprocedure::text as signature, p.prosecdef, p.proconfig, p.prosrc, p.proacl,
+           l.lanname as language, p.proargnames, p.proargmodes, p.prokind, obj_description(p.oid, 'pg_proc') as comment,
+           pg_get_function_arguments(p.oid) as arguments
+      from pg_proc p join pg_language l on l.oid = p.prolang
+     where p.proname like 'ff\\_%%' order by p.proname
+"""
+
+
+def public(db):
+    return [f for f in table(db, FUNCTIONS) if not f["name"].startswith("ff__")]
+
+
+def helpers(db):
+    return [f for f in table(db, FUNCTIONS) if f["name"].startswith("ff__")]
+
+
+def test_every_file_defines_the_function_it_is_named_after_and_nothing_else(db):
+    files = sorted(path.stem for path in (DB / "functions").rglob("ff_*.sql"))
+    views = {row["relname"] for row in table(db, "select relname from pg_class where relkind = 'v' and relname like 'ff\\_v\\_%%'")}
+    assert files == sorted([f["name"] for f in table(db, FUNCTIONS)] + sorted(views))
+
+
+def test_migrations_define_no_function(db):
+    for path in (DB / "migrations").glob("*.sql"):
+        assert not re.search(r"create\s+(or\s+replace\s+)?(function|procedure)", path.read_text(), re.I), path.name
+
+
+def test_no_function_is_overloaded(db):
+    names = [f["name"] for f in table(db, FUNCTIONS)]
+    assert len(names) == len(set(names))
+
+
+def test_every_public_function_table_and_view_is_commented(db):
+    assert [f["name"] for f in public(db) if not f["comment"]] == []
+    query = """
+        select c.relname from pg_class c
+         where c.relkind in ('r', 'v') and c.relname like 'ff\\_%%' and c.relnamespace = current_schema()::regnamespace
+           and obj_description(c.oid, 'pg_class') is null
+    """
+    assert table(db, query) == []
+
+
+def test_every_entry_point_is_security_definer_and_pins_its_search_path(db):
+    (schema,) = table(db, "select current_schema() as name")
+    for function in public(db):
+        if function["name"] in PLAIN:
+            assert "pg_catalog." in function["prosrc"]
+            continue
+        assert function["prosecdef"], function["name"]
+        paths = [c.removeprefix("search_path=") for c in function["proconfig"] or [] if c.startswith("search_path=")]
+        assert len(paths) == 1, function["name"]
+        first, *_, last = [part.strip() for part in paths[0].split(",")]
+        assert (first, last) == (schema["name"], "pg_temp"), function["name"]
+
+
+def test_helpers_inherit_rights_and_search_path(db):
+    for function in helpers(db):
+        assert not function["prosecdef"], function["name"]
+        assert not function["proconfig"], function["name"]
+
+
+def test_nobody_may_call_a_function_who_is_not_named_in_the_grants(db):
+    query = "select has_function_privilege(%s, %s::regprocedure, 'execute') as may"
+    assert set(MAY_CALL) == {f["name"] for f in public(db)}
+    for function in public(db):
+        allowed = {r for r in ROLES if table(db, query, r, function["signature"])[0]["may"]}
+        assert allowed == MAY_CALL[function["name"]], function["name"]
+    for function in table(db, FUNCTIONS):
+        # A NULL acl would be PostgreSQL's default: everybody may.
+        assert function["proacl"] is not None, function["name"]
+        assert not any(entry.startswith("=") for entry in str(function["proacl"]).strip("{}").split(",")), function["name"]
+
+
+def test_helpers_are_granted_to_nobody(db):
+    query = "select has_function_privilege(%s, %s::regprocedure, 'execute') as may"
+    for function in helpers(db):
+        assert not [r for r in ROLES if table(db, query, r, function["signature"])[0]["may"]], function["name"]
+
+
+def test_no_role_has_a_privilege_on_a_table_or_sequence(db):
+    query = """
+        select c.relname, r.rolname from pg_class c cross join pg_roles r
+         where c.relnamespace = current_schema()::regnamespace and c.relname like 'ff\\_%%'
+           and c.relkind in ('r', 'S') and r.rolname = any (%s)
+           and case c.relkind
+                   when 'r' then has_table_privilege(r.rolname, c.oid, 'select,insert,update,delete,truncate,references,trigger')
+                   else has_sequence_privilege(r.rolname, c.oid, 'usage,select,update') end
+    """
+    assert table(db, query, sorted(ROLES)) == []
+
+
+@pytest.mark.parametrize("role", sorted(ROLES))
+def test_a_role_calls_what_it_may_and_nothing_else(db, role):
+    for function in public(db):
+        # NULL for every argument: either refused for lack of rights, or by the function itself.
+        required = function["arguments"].split("OUT ")[0].count("p_") - function["arguments"].count("DEFAULT")
+        call = f"select * from {function['name']}({', '.join(['null'] * required)})"
+        try:
+            with db.transaction():
+                db.execute(f"set local role {role}")
+                db.execute(call)
+            state = "00000"
+        except Exception as error:  # noqa: BLE001
+            state = error.sqlstate
+        assert (state != "42501") == (role in MAY_CALL[function["name"]]), (function["name"], state)
+
+
+def test_parameters_start_with_p_and_locals_are_told_apart(db):
+    for function in public(db):
+        modes = function["proargmodes"] or ["i"] * len(function["proargnames"] or [])
+        for name, mode in zip(function["proargnames"] or [], modes, strict=True):
+            assert name.startswith("p_") == (mode in ("i", "b")), (function["name"], name)
+
+
+def raised(body: str) -> set[str]:
+    found = set(re.findall(r"ff__raise\(\s*'([a-z_]+)'", body))
+    if re.search(r"\bff__invalid\(", body):
+        found.add("invalid_input")
+    return found
+
+
+def test_only_registered_errors_are_raised(db):
+    registered = {row["kind"] for row in table(db, "select kind from ff_error_code")}
+    for function in table(db, FUNCTIONS):
+        assert raised(function["prosrc"]) <= registered, function["name"]
+        if function["name"] != "ff__raise":
+            assert not re.search(r"\braise\s+(exception|sqlstate)\b", function["prosrc"], re.I), function["name"]
+
+
+def test_the_errors_in_a_comment_are_registered_and_cover_what_the_body_raises(db):
+    functions = {f["name"]: f for f in table(db, FUNCTIONS)}
+    registered = {row["kind"] for row in table(db, "select kind from ff_error_code")}
+
+    def reachable(name: str, seen: set[str]) -> set[str]:
+        seen.add(name)
+        body = functions[name]["prosrc"]
+        found = raised(body)
+        for called in set(re.findall(r"\b(ff_[a-z0-9_]+)\(", body)) & set(functions) - seen - {"ff__raise", "ff__invalid"}:
+            found |= reachable(called, seen)
+        return found
+
+    for function in public(db):
+        line = re.search(r"^Errors: (.*)$", function["comment"], re.M)
+        said = set(line[1].split(", ")) if line else set()
+        assert said <= registered, function["name"]
+        assert reachable(function["name"], set()) <= said, function["name"]
+
+
+def test_no_hot_function_uses_dynamic_sql_or_catches_exceptions(db):
+    for function in table(db, FUNCTIONS):
+        body = re.sub(r"--.*", "", function["prosrc"])
+        assert not re.search(r"\bexecute\s+(format|'|v_|\()", body, re.I), function["name"]
+        assert not re.search(r"\bexception\s+when\b", body, re.I), function["name"]

@@ -1,0 +1,79 @@
+"""Events: written with the change, in an order that readers can trust."""
+
+from tests.sql import create, events, execution, one, table, take, violations
+
+
+def mute(db, family, *types):
+    db.execute("update ff_event_family set muted = %s where family = %s", [list(types), family])
+
+
+def test_a_muted_type_is_not_written_and_changes_nothing_else(db):
+    mute(db, "lease", "renewed")
+    eid = create(db)
+    row = take(db)
+    one(db, "ff_renew", handle=row["handle"])
+    one(db, "ff_complete", handle=row["handle"])
+    assert events(db, eid) == ["lease/acquired", "lease/released:complete", "completion/success"]
+    assert execution(db, eid)["public_state"] == "completed"
+
+
+def test_a_muted_family_is_silent(db):
+    mute(db, "lease", "*")
+    eid = create(db)
+    one(db, "ff_complete", handle=take(db)["handle"])
+    assert events(db, eid) == ["completion/success"]
+    assert violations(db) == []
+
+
+def test_events_carry_the_transaction_as_their_order(db):
+    eid = create(db)
+    take(db)
+    (event,) = table(db, "select *, pg_current_xact_id()::text::bigint as xid from ff_event")
+    assert event["ord"] == event["xid"]
+    assert execution(db, eid)["last_event_ord"] == event["ord"]
+    assert event["gen"] == 1
+
+
+def test_an_early_transaction_that_acts_late_keeps_the_order_of_causes(db, connect):
+    """The transaction with the smaller id comes second on this execution: its event must not sort first."""
+    create(db)
+    early = connect(autocommit=False)
+    early.execute("select pg_current_xact_id()")
+    row = take(db)
+    one(early, "ff_renew", handle=row["handle"])
+    early.commit()
+    acquired, renewed = table(db, "select * from ff_event order by event_id")
+    assert (acquired["event_type"], renewed["event_type"]) == ("acquired", "renewed")
+    assert renewed["ord"] >= acquired["ord"]
+    assert violations(db) == []
+
+
+def test_a_rolled_back_change_leaves_no_event(db, connect):
+    create(db)
+    conn = connect(autocommit=False)
+    take(conn)
+    conn.rollback()
+    assert table(db, "select * from ff_event") == []
+
+
+def test_a_family_that_notifies_at_commit_rings_once_per_transaction(db, connect):
+    db.execute("update ff_event_family set notify = 'commit' where family = 'lease'")
+    listener = connect()
+    listener.execute("listen ff_event_lease")
+    create(db)
+    row = take(db)
+    with db.transaction():
+        for _ in range(3):
+            one(db, "ff_renew", handle=row["handle"])
+    rung = [(n.channel, n.payload) for n in listener.notifies(timeout=0.3)]
+    assert rung == [("ff_event_lease", ""), ("ff_event_lease", "")]
+
+
+def test_the_hot_path_sends_no_notification(db, connect):
+    listener = connect()
+    for family in ("lease", "completion"):
+        listener.execute(f"listen ff_event_{family}")
+    listener.execute("listen ff_lane")
+    create(db)
+    one(db, "ff_complete", handle=take(db)["handle"])
+    assert list(listener.notifies(timeout=0.1)) == []

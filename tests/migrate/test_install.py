@@ -1,0 +1,158 @@
+"""Installing into an empty database, and doing it again."""
+
+import getpass
+import socket
+
+import psycopg
+import pytest
+
+from pyff.migrate import MigrateError, Status, check, migrate
+from tests.migrate.support import Release
+
+
+def installed_in(database):
+    schemas = "select array_agg(distinct relnamespace::regnamespace::text) from pg_class"
+    return database.one(f"{schemas} where relname ~ '^(ff_|_yoyo)'")
+
+
+def test_the_real_tree_installs_and_the_second_run_has_nothing_to_do(database):
+    report = migrate(database.dsn)
+    assert report.schema == "public"
+    assert report.functions_applied
+    assert report.dropped == ()
+    assert [int(name[:4]) for name in report.applied] == list(range(1, report.schema_version + 1))
+    assert check(database.dsn).status is Status.CURRENT
+
+    again = migrate(database.dsn)
+    assert (again.applied, again.functions_applied, again.dropped, again.roles_created) == ((), False, (), ())
+
+
+@pytest.mark.parametrize(("schema", "path"), [("app", "app"), ("app", "app, public"), ("My App", '"My App"')])
+def test_everything_lands_in_the_first_schema_of_the_search_path(database, release, schema, path):
+    database.rows(f'create schema "{schema}"')
+    release.function("ff_x", body="select count(*)::int from ff_thing").view("ff_v_x", "select ff_x() as x")
+    dsn = database.as_(search_path=path)
+    assert migrate(dsn, db=release.tree).schema == schema
+    assert migrate(dsn, db=release.tree).applied == ()
+    assert installed_in(database) == [f'"{schema}"' if " " in schema else schema]
+    assert database.one(f'select x from "{schema}".ff_v_x') == 0
+
+
+def test_two_schemas_of_one_database_are_two_installations(database, release):
+    database.rows("create schema one; create schema two")
+    release.function("ff_x", body="select count(*)::int from ff_thing")
+    for schema in ("one", "two"):
+        assert migrate(database.as_(search_path=schema), db=release.tree).applied == ("0001.core",)
+    database.rows("insert into two.ff_thing values (1, 'x')")
+    assert database.rows("select one.ff_x(), two.ff_x()") == [(0, 1)]
+    release.remove("10_room/ff_x.sql")
+    migrate(database.as_(search_path="one"), db=release.tree)
+    assert database.one(
+        "select array_agg(pronamespace::regnamespace::text) from pg_proc where proname = 'ff_x'"
+    ) == ["two"]
+
+
+@pytest.mark.parametrize("path", ["nowhere", "nowhere, public", '""'])
+def test_a_missing_schema_is_named_and_never_created(database, release, path):
+    with pytest.raises(MigrateError, match="no schema to install into: search_path is") as refused:
+        migrate(database.as_(search_path=path), db=release.tree)
+    assert "never creates a schema" in refused.value.hint
+    assert installed_in(database) is None
+
+
+def test_functions_see_pgcrypto_where_it_is(database, release):
+    database.rows("create schema crypto; create extension pgcrypto schema crypto")
+    release.function("ff_x", returns="bytea", body="select digest('x', 'sha256')")
+    migrate(database.dsn, db=release.tree)
+    assert database.one("select proconfig from pg_proc where proname = 'ff_x'") == [
+        "search_path=public, crypto, pg_temp"
+    ]
+    with database.connect() as conn:
+        conn.execute("set search_path to pg_catalog")
+        assert conn.execute("select length(public.ff_x())").fetchone() == (32,)
+
+
+def test_neither_the_name_of_the_system_user_nor_dns_is_needed(database, release, monkeypatch):
+    def unknown(*_):
+        raise KeyError("getpwuid(): uid not found")
+
+    monkeypatch.setattr(getpass, "getuser", unknown)
+    monkeypatch.setattr(socket, "getfqdn", unknown)
+    assert migrate(database.dsn, db=release.tree).applied == ("0001.core",)
+
+
+def test_the_rows_of_a_select_in_a_migration_are_not_printed(database, release, capfd):
+    release.migration(
+        "0002.look", "select 'printed by yoyo' from ff_thing right join (values (1)) one on true;"
+    )
+    migrate(database.dsn, db=release.tree)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_directory_that_looks_like_a_pattern_is_read(database, tmp_path):
+    release = Release(tmp_path / "db[1]*")
+    assert migrate(database.dsn, db=release.tree).applied == ("0001.core",)
+
+
+def test_settings_of_the_database_do_not_get_in_the_way(database, release):
+    for setting in (
+        "default_transaction_isolation = 'serializable'",
+        "statement_timeout = '200ms'",
+        "idle_in_transaction_session_timeout = '200ms'",
+        "lock_timeout = '200ms'",
+        "check_function_bodies = off",
+        "default_transaction_read_only = on",
+    ):
+        database.rows(f"alter database {database.name} set {setting}")
+    release.migration("0002.slow", "select pg_sleep(0.5);").function("ff_x")
+    assert migrate(database.dsn, db=release.tree).applied == ("0001.core", "0002.slow")
+
+
+def test_the_log_of_the_server_stays_clean(empty, other_server, release):
+    database = empty(on=other_server.dsn)
+    release.migration(
+        "0002.index",
+        "-- transactional: false\ndrop index concurrently if exists ff_i;\n"
+        "create index concurrently ff_i on ff_thing (name);",
+        "drop index ff_i;",
+    )
+    release.function("ff_x")
+    before = other_server.log.stat().st_size
+    migrate(database.dsn, db=release.tree)
+    migrate(database.dsn, db=release.tree)
+    log = other_server.log.read_text()[before:]
+    assert not [line for line in log.splitlines() if "ERROR" in line or "WARNING" in line]
+
+
+def test_a_database_that_cannot_be_reached_is_a_failure_without_a_password(database):
+    with pytest.raises(MigrateError, match="cannot connect") as refused:
+        migrate("host=/nonexistent user=nobody password=tell-nobody")
+    assert "tell-nobody" not in str(refused.value)
+
+
+def test_a_connection_string_may_hold_any_password(release, database):
+    with pytest.raises(MigrateError, match="cannot connect"):
+        migrate(psycopg.conninfo.make_conninfo("host=/nonexistent", password="%&=?/ :@'\\"), db=release.tree)
+    dsn = psycopg.conninfo.make_conninfo(database.dsn, password="%&=?/ :@'\\")
+    assert migrate(dsn, db=release.tree).applied == ("0001.core",)
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("0003.gap", "numbered"),
+        ("2.short", "is called"),
+        ("0002.Upper", "is called"),
+        ("0001.twice", "numbered"),
+    ],
+)
+def test_a_tree_with_wrong_numbers_is_refused(release, name, complaint):
+    release.migration(name, "select 1;")
+    with pytest.raises(MigrateError, match=complaint):
+        _ = release.tree
+
+
+def test_a_migration_without_a_rollback_is_refused(release):
+    (release.root / "migrations/0001.core.rollback.sql").unlink()
+    with pytest.raises(MigrateError, match=r"0001\.core\.rollback\.sql is missing"):
+        _ = release.tree

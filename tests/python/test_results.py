@@ -1,0 +1,123 @@
+"""What goes in and what comes out: dataclasses, enums, arrays, json, bytes."""
+
+import dataclasses
+import json
+import re
+from collections import OrderedDict
+from types import MappingProxyType
+from uuid import UUID
+
+import pytest
+
+from pyff import CreateExecutionResult, PingResult, PublicState
+from pyff._generated import results
+from pyff.statement import array, at_most_one, converting, jsonb, many, one, public_state, value
+
+
+def test_a_function_that_always_has_one_row_returns_its_dataclass(engine):
+    ping = engine.ping()
+    assert isinstance(ping, PingResult)
+    assert ping.ok is True
+
+
+def test_a_plain_scalar_function_returns_the_bare_value(engine):
+    assert isinstance(engine.now_ms(), int)
+
+
+def test_a_public_state_is_an_enum_that_is_also_its_text(engine):
+    created = engine.create_execution("default", payload=b"\x00\xff", tags={"app.env": "test"})
+    assert isinstance(created, CreateExecutionResult)
+    assert created.public_state is PublicState.WAITING
+    assert created.public_state == "waiting"
+    assert created.outcome == "created"
+
+
+def test_the_public_states_are_those_of_the_legal_state_vectors(db):
+    """Every word of the rule is tried as phase, eligibility and outcome: the rest does not matter here."""
+    (rule,) = db.execute("select prosrc from pg_proc where proname = 'ff__legal_vector'").fetchone()
+    words = sorted(set(re.findall(r"'(\w+)'", rule)))
+    states = db.execute(
+        """
+        select distinct ff__public_state(phase, eligibility, outcome, attempt)
+        from unnest(array['runnable', 'active', 'suspended', 'terminal']) phase,
+             unnest(%(words)s::text[]) eligibility,
+             unnest(%(words)s::text[]) outcome,
+             unnest(array['attempt_terminal', 'attempt_interrupted', 'running_attempt']) attempt,
+             unnest(array['unowned', 'leased']) ownership,
+             unnest(%(words)s::text[]) blocking
+        where ff__legal_vector(phase, ownership, eligibility, blocking, outcome, attempt, 1)
+        """,
+        {"words": words},
+    )
+    assert {state for (state,) in states} == set(PublicState)
+
+
+def test_results_are_frozen_and_slotted():
+    for result in (getattr(results, name) for name in results.__all__):
+        fields = dataclasses.fields(result)
+        instance = result(*[None] * len(fields))
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(instance, fields[0].name, 1)
+        assert not hasattr(instance, "__dict__")
+
+
+def test_uuids_and_numbers_survive_the_round_trip(engine):
+    lease_id, attempt_id = UUID(int=1), UUID(int=2)
+    created = engine.create_execution("default")
+    handle = engine.handle_encode(created.execution_id, 3, lease_id, 2**40, attempt_id).handle
+    decoded = engine.handle_decode(handle)
+    assert dataclasses.astuple(decoded) == (created.execution_id, 3, lease_id, 2**40, attempt_id)
+
+
+def test_arguments_that_are_left_out_mean_what_sql_says(engine, db):
+    created = engine.create_execution("default")
+    alone = db.execute("select public_state from ff_create_execution('default')").fetchone()
+    assert alone == (created.public_state,)
+
+
+def test_an_empty_array_and_an_empty_object_can_be_passed(engine):
+    engine.create_execution("default", required_capabilities=[], tags={}, policy={})
+    engine.create_execution("default", required_capabilities=(), idempotency_key=None, payload=None)
+
+
+def test_a_string_is_no_array_of_its_letters(engine):
+    with pytest.raises(TypeError, match="sequence"):
+        engine.create_execution("default", required_capabilities="gpu")
+
+
+def test_any_mapping_and_sequence_is_json():
+    document = MappingProxyType({"a": OrderedDict(b=(1, 2)), "c": range(2)})
+    argument = jsonb(document)
+    assert argument is not None
+    assert json.loads(argument.dumps(argument.obj)) == {"a": {"b": [1, 2]}, "c": [0, 1]}
+
+
+@pytest.mark.parametrize("document", [float("nan"), {"a": b"bytes"}, {"a": object()}])
+def test_what_json_cannot_hold_is_refused_before_it_is_sent(document):
+    argument = jsonb(document)
+    with pytest.raises((TypeError, ValueError)):
+        argument.dumps(argument.obj)
+
+
+def test_none_is_null_and_not_json_null_or_an_empty_array():
+    assert jsonb(None) is None
+    assert array(None) is None
+
+
+def test_rows_are_read_as_one_or_none_or_a_list():
+    assert one("", value).read([1]) == 1
+    assert at_most_one("", value).read([1]) == 1
+    assert at_most_one("", value).read([]) is None
+    assert many("", value).read([]) == []
+    assert many("", value).read([1, 2]) == [1, 2]
+
+
+def test_only_the_columns_that_need_it_are_converted_and_null_stays_none():
+    make = converting(lambda *columns: columns, {1: tuple})
+    assert make([1], [2], "active") == ([1], (2,), "active")
+    assert make([1], None, None) == ([1], None, None)
+
+
+def test_a_state_that_only_a_newer_database_knows_is_handed_on_as_it_is():
+    assert public_state("active") is PublicState.ACTIVE
+    assert public_state("from_the_future") == "from_the_future"

@@ -1,0 +1,169 @@
+"""Real connections at the same time: each execution is handed out once, each key is used once, one end wins."""
+
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from tests.sql import claim, create, events, one, rows, table, take, violations
+
+
+def together(count, work):
+    """Runs work(n) in `count` threads that start at the same moment; the results in order."""
+    barrier = threading.Barrier(count)
+
+    def run(n):
+        barrier.wait()
+        return work(n)
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(run, range(count)))
+
+
+@pytest.mark.parametrize(("claimers", "executions"), [(8, 40), (8, 3)])
+def test_every_execution_is_handed_out_once_and_nobody_waits(db, connect, claimers, executions):
+    for n in range(executions):
+        create(db, priority=n % 3, required_capabilities=["a"] if n % 2 else [])
+    conns = [connect() for _ in range(claimers)]
+    for conn in conns:
+        conn.execute("set lock_timeout = '1ms'")  # a claim that waited for a row would fail
+
+    def work(n):
+        got = []
+        while row := claim(conns[n], worker=f"w{n}", capabilities=["a"]):
+            got.append(row["execution_id"])
+        return got
+
+    got = Counter(eid for batch in together(claimers, work) for eid in batch)
+    assert len(got) == executions
+    assert set(got.values()) == {1}
+    assert violations(db) == []
+
+
+def test_a_claim_steps_over_rows_that_others_hold(db, connect):
+    first, second = create(db, priority=9), create(db)
+    holder = connect(autocommit=False)
+    assert take(holder)["execution_id"] == first
+    assert take(db)["execution_id"] == second
+    assert claim(db) is None
+    holder.rollback()
+    assert take(db)["execution_id"] == first
+
+
+def test_a_claim_over_several_sets_steps_over_rows_that_others_hold(db, connect):
+    held = [create(db, priority=9, required_capabilities=[name]) for name in "abcde" for _ in range(5)]
+    free = create(db, required_capabilities=["a"])
+    holder = connect(autocommit=False)
+    worker = {"capabilities": list("abcde")}
+    assert {take(holder, **worker)["execution_id"] for _ in held} == set(held)
+    assert take(db, **worker)["execution_id"] == free
+    assert claim(db, **worker) is None
+
+
+def test_a_lapsed_lease_is_reclaimed_by_one_worker_only(db, connect, clock):
+    clock.freeze()
+    eid = create(db)
+    take(db, lease_ttl_ms=10)
+    clock.advance(10)
+    conns = [connect() for _ in range(6)]
+    got = [row for row in together(6, lambda n: claim(conns[n], worker=f"w{n}")) if row]
+    assert [row["execution_id"] for row in got] == [eid]
+    assert got[0]["lease_epoch"] == 2
+    assert violations(db) == []
+
+
+def test_concurrent_requests_with_one_key_create_one_execution(db, connect):
+    conns = [connect() for _ in range(8)]
+    got = together(8, lambda n: one(conns[n], "ff_create_execution", lane_id="new", idempotency_key="k"))
+    assert Counter(row["outcome"] for row in got) == {"created": 1, "duplicate": 7}
+    assert len({row["execution_id"] for row in got}) == 1
+    assert violations(db) == []
+
+
+def test_a_request_waits_for_the_holder_of_its_key_and_creates_if_that_one_rolls_back(db, connect):
+    holder, waiter = connect(autocommit=False), connect()
+    one(holder, "ff_create_execution", lane_id="default", idempotency_key="k")
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(one, waiter, "ff_create_execution", lane_id="default", idempotency_key="k")
+        wait_for_lock(db, waiter)
+        holder.rollback()
+        assert answer.result(10)["outcome"] == "created"
+
+
+def test_concurrent_requests_with_one_execution_id_create_one_execution(db, connect):
+    eid = "{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07"
+    conns = [connect() for _ in range(8)]
+    got = together(8, lambda n: one(conns[n], "ff_create_execution", lane_id="new", execution_id=eid))
+    assert Counter(row["outcome"] for row in got) == {"created": 1, "duplicate": 7}
+    assert violations(db) == []
+
+
+def test_concurrent_first_submissions_to_a_lane_all_succeed(db, connect):
+    conns = [connect() for _ in range(8)]
+    got = together(8, lambda n: one(conns[n], "ff_create_execution", lane_id="fresh"))
+    assert {row["outcome"] for row in got} == {"created"}
+    assert len(table(db, "select * from ff_lane_registry")) == 1
+
+
+def test_concurrent_completions_with_one_handle_end_it_once(db, connect):
+    eid = create(db)
+    handle = take(db)["handle"]
+    conns = [connect() for _ in range(6)]
+    got = together(6, lambda n: one(conns[n], "ff_complete", handle=handle, result=str(n).encode()))
+    assert Counter(row["replayed"] for row in got) == {False: 1, True: 5}
+    winner = next(n for n, row in enumerate(got) if not row["replayed"])
+    assert table(db, "select result from ff_attempt")[0]["result"] == str(winner).encode()
+    assert events(db, eid).count("completion/success") == 1
+
+
+def test_renewal_and_reclaim_at_the_end_of_a_lease_do_not_both_win(db, connect, clock):
+    clock.freeze()
+    conns = [connect() for _ in range(4)]
+    for _ in range(20):
+        create(db)
+        row = take(db, lease_ttl_ms=10)
+        clock.advance(10)
+
+        def work(n, row=row):
+            if n % 2:
+                return claim(conns[n], worker="thief", lease_ttl_ms=10)
+            try:
+                return one(conns[n], "ff_renew", handle=row["handle"])
+            except psycopg.Error as error:
+                assert error.sqlstate in ("WF401", "WF402"), error
+                return None
+
+        renewed = [r for n, r in enumerate(together(4, work)) if r and n % 2 == 0]
+        assert renewed == []
+        clock.advance(10)
+        while again := claim(db):
+            one(db, "ff_complete", handle=again["handle"])
+    assert violations(db) == []
+
+
+def test_a_waiter_judges_the_lease_by_the_time_it_got_the_lock(db, connect, clock):
+    clock.freeze()
+    create(db)
+    row = take(db, lease_ttl_ms=1000)
+    holder, waiter = connect(autocommit=False), connect()
+    holder.execute("select 1 from ff_exec_core for update")
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(rows, waiter, "ff_complete", handle=row["handle"])
+        wait_for_lock(db, waiter)
+        clock.advance(1000)
+        holder.rollback()
+        with pytest.raises(psycopg.Error) as caught:
+            answer.result(10)
+    assert caught.value.sqlstate == "WF402"
+
+
+def wait_for_lock(db, conn):
+    """Until that connection waits for somebody's lock."""
+    query = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
+    for _ in range(1000):
+        if db.execute(query, [conn.info.backend_pid]).fetchone()[0]:
+            return
+        db.execute("select pg_sleep(0.005)")
+    raise AssertionError("it never waited")
