@@ -1,7 +1,7 @@
 """A refusal that a person can act on: what went wrong, and what to do about it."""
 
 
-class Failure(Exception):
+class Failure(Exception):  # noqa: N818
     """The CLI prints it as one line plus the hint, without a traceback, and exits with `exit_code`."""
 
     exit_code = 1

@@ -20,7 +20,8 @@ def rows(conn: psycopg.Connection[Any], function: str, **args: Any) -> list[Row]
         for name in args
     ]
     values = {
-        name: psycopg.types.json.Jsonb(value) if isinstance(value, dict) else value for name, value in args.items()
+        name: psycopg.types.json.Jsonb(value) if isinstance(value, dict) else value
+        for name, value in args.items()
     }
     query = sql.SQL("select * from {}({})").format(sql.SQL(function), sql.SQL(", ").join(named))  # type: ignore[arg-type]
     with savepoint(conn):
@@ -73,7 +74,9 @@ def table(conn: psycopg.Connection[Any], query: str, *args: Any) -> list[Row]:
 
 def execution(conn: psycopg.Connection[Any], execution_id: str) -> Row:
     """The stored row of an execution."""
-    found = table(conn, "select * from ff_exec_core where execution_id = %s", execution_id.split(":")[-1])
+    found = table(
+        conn, "select * from ff_exec_core where execution_id = %s", execution_id.rsplit(":", maxsplit=1)[-1]
+    )
     assert len(found) == 1
     return found[0]
 
@@ -83,7 +86,9 @@ def events(conn: psycopg.Connection[Any], execution_id: str) -> list[str]:
     return [
         f"{e['family']}/{e['event_type']}" + (f":{e['reason']}" if e["reason"] else "")
         for e in table(
-            conn, "select * from ff_event where execution_id = %s order by event_id", execution_id.split(":")[-1]
+            conn,
+            "select * from ff_event where execution_id = %s order by event_id",
+            execution_id.rsplit(":", maxsplit=1)[-1],
         )
     ]
 

@@ -3,7 +3,7 @@
 -- owner of the schema needs no rights on the roles.
 do $grants$
 declare
-    v_every text[] := '{ff_now_ms,ff_ping,ff_capabilities,ff_setting,ff_schema_state}';
+    v_every text[] := '{ff_now_ms,ff_ping,ff_capabilities,ff_setting}';
     v_read text[] := '{ff_handle_encode,ff_handle_decode}';
     v_produce text[] := '{ff_create_execution}';
     v_work text[] := '{ff_claim,ff_renew,ff_renew_lease,ff_complete,ff_complete_execution}';
@@ -15,7 +15,7 @@ begin
     for v_routine in
         select p.oid::regprocedure as signature, p.proname::text as name
           from pg_proc p
-         where p.pronamespace = current_schema()::regnamespace and p.proname like 'ff\_%'
+         where p.pronamespace = quote_ident(current_schema())::regnamespace and p.proname like 'ff\_%'
     loop
         execute format('revoke all on routine %s from public', v_routine.signature);
         foreach v_role in array '{ff_reader,ff_producer,ff_worker,ff_signaler,ff_operator,ff_admin}'::text[] loop

@@ -18,7 +18,6 @@ from pyff._generated.results import (
     HandleEncodeResult,
     PingResult,
     RenewResult,
-    SchemaStateResult,
     SetSettingResult,
     SettingResult,
 )
@@ -250,12 +249,6 @@ class AsyncMethods(ABC):
             conn,
         )
 
-    async def schema_state(self, *, conn: AsyncConnection[object] | None = None) -> SchemaStateResult:
-        """What is installed: the newest migration, the checksum of the functions, the pyff release they came
-        with. A client compares it with its own before it starts.
-        """
-        return await self._call(statements.SCHEMA_STATE, {}, conn)
-
     async def set_setting(
         self, name: str, value: str, *, conn: AsyncConnection[object] | None = None
     ) -> SetSettingResult:
@@ -267,7 +260,9 @@ class AsyncMethods(ABC):
         return await self._call(statements.SET_SETTING, {"name": name, "value": value}, conn)
 
     async def setting(self, name: str, *, conn: AsyncConnection[object] | None = None) -> SettingResult:
-        """The value of one setting of the engine. All of them: select * from ff_setting.
+        """The value of one setting of the engine: notify, retention_ms; and, as pyff migrate recorded them,
+        schema_version, functions_sha256 and pyff_version, by which a client sees whether the database is
+        what it was made for.
 
         Raises: InvalidInput.
         """

@@ -18,7 +18,6 @@ from pyff._generated.results import (
     HandleEncodeResult,
     PingResult,
     RenewResult,
-    SchemaStateResult,
     SetSettingResult,
     SettingResult,
 )
@@ -248,12 +247,6 @@ class Methods(ABC):
             conn,
         )
 
-    def schema_state(self, *, conn: Connection[object] | None = None) -> SchemaStateResult:
-        """What is installed: the newest migration, the checksum of the functions, the pyff release they came
-        with. A client compares it with its own before it starts.
-        """
-        return self._call(statements.SCHEMA_STATE, {}, conn)
-
     def set_setting(
         self, name: str, value: str, *, conn: Connection[object] | None = None
     ) -> SetSettingResult:
@@ -265,7 +258,9 @@ class Methods(ABC):
         return self._call(statements.SET_SETTING, {"name": name, "value": value}, conn)
 
     def setting(self, name: str, *, conn: Connection[object] | None = None) -> SettingResult:
-        """The value of one setting of the engine. All of them: select * from ff_setting.
+        """The value of one setting of the engine: notify, retention_ms; and, as pyff migrate recorded them,
+        schema_version, functions_sha256 and pyff_version, by which a client sees whether the database is
+        what it was made for.
 
         Raises: InvalidInput.
         """

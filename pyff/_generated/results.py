@@ -107,15 +107,6 @@ class RenewResult:
 
 
 @dataclass(frozen=True, slots=True)
-class SchemaStateResult:
-    """What ff_schema_state returns."""
-
-    schema_version: int | None
-    functions_sha256: str | None
-    pyff_version: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class SetSettingResult:
     """What ff_set_setting returns."""
 
@@ -141,7 +132,6 @@ __all__ = [
     "HandleEncodeResult",
     "PingResult",
     "RenewResult",
-    "SchemaStateResult",
     "SetSettingResult",
     "SettingResult",
 ]

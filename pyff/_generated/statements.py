@@ -12,7 +12,6 @@ from pyff._generated.results import (
     HandleEncodeResult,
     PingResult,
     RenewResult,
-    SchemaStateResult,
     SetSettingResult,
     SettingResult,
 )
@@ -138,13 +137,6 @@ from ff_renew_lease(
     p_lease_ttl_ms => %(lease_ttl_ms)s::bigint
 )""",
     RenewResult,
-)
-
-
-SCHEMA_STATE: Final[Statement[SchemaStateResult]] = one(
-    """select schema_version, functions_sha256, pyff_version
-from ff_schema_state()""",
-    SchemaStateResult,
 )
 
 

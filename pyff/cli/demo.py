@@ -38,7 +38,9 @@ def run(args: argparse.Namespace) -> int:
         for title, rows in demo.look(dsn, story.namespace).items():
             print(f"\n{title}:\n{aligned(rows)}")
         if story.completed != story.submitted or not story.reclaimed:
-            raise Failure("the demonstration did not finish its work", hint="please report this, with the table above")
+            raise Failure(
+                "the demonstration did not finish its work", hint="please report this, with the table above"
+            )
         print(_next_steps(dsn if args.keep else "", story.namespace))
     return 0
 
@@ -55,14 +57,17 @@ def _database(keep: bool) -> Iterator[str]:
         yield server.dsn
 
 
-def _next_steps(dsn: str, namespace: str) -> str:
-    connect = f"psql '{dsn}'" if dsn else "./demo --keep leaves the server running; then: psql \"$(pyff server dsn)\""
-    return f"""
+_NEXT_STEPS = r"""
 look further:
   {connect}
-  \\df+ ff_*
+  \df+ ff_*
   select * from ff_event where namespace = '{namespace}' order by event_id;
   select * from ff_create_execution(p_lane_id => 'default');
   select * from ff_claim(p_lane_id => 'default', p_worker_id => 'me', p_worker_instance_id => 'me-1');
   select * from ff_complete(p_handle => '...the handle of the claim...');
   select * from ff_check_invariants();"""
+
+
+def _next_steps(dsn: str, namespace: str) -> str:
+    connect = f"psql '{dsn}'" if dsn else "./demo --keep leaves the server running and says how to connect"
+    return _NEXT_STEPS.format(connect=connect, namespace=namespace)

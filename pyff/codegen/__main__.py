@@ -12,7 +12,9 @@ from pyff.failure import Failure
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m pyff.codegen", description="Writes pyff/_generated and the reference in docs.")
+    parser = argparse.ArgumentParser(
+        prog="python -m pyff.codegen", description="Writes pyff/_generated and the reference in docs."
+    )
     parser.add_argument("dsn", nargs="?", help="a migrated database; else a temporary one is made from db/")
     parser.add_argument("--check", action="store_true", help="write nothing, fail if a file is stale")
     args = parser.parse_args(argv)

@@ -12,8 +12,8 @@ def functions_page(functions: Sequence[Function]) -> str:
     parts = [
         _NOTE,
         "# SQL functions\n",
-        "Call them by named notation: `select * from ff_claim(p_lane_id => 'default', ...)`. `\\df+ ff_*` in psql shows "
-        "the same. Errors are listed in [errors.md](errors.md).\n",
+        "Call them by named notation: `select * from ff_claim(p_lane_id => 'default', ...)`. `\\df+ ff_*` in psql "
+        "shows the same. Errors are listed in [errors.md](errors.md).\n",
         *(f"- [{function.name}](#{function.name})" for function in functions),
         "",
         *(_function(function) for function in functions),
@@ -26,8 +26,8 @@ def errors_page(codes: Sequence[ErrorCode]) -> str:
     lines = [
         _NOTE,
         "# Errors\n",
-        "Every error of the engine has a SQLSTATE of class WF, a message, a DETAIL that is one json object with at least "
-        "`kind`, and a HINT. In Python it is an exception named after the kind, under a base named after the class. "
+        "Every error of the engine has a SQLSTATE of class WF, a message, a DETAIL that is one json object with at "
+        "least `kind`, and a HINT. In Python it is an exception named after the kind, under a base of its class. "
         "Where `retry` says yes, the same call may succeed later. The table `ff_error_code` is the source.\n",
         "| SQLSTATE | kind | class | retry | meaning | what to do |",
         "|---|---|---|---|---|---|",
@@ -47,7 +47,12 @@ def _function(function: Function) -> str:
     else:
         result = function.type
     rows = "" if not function.is_set else "zero or one of " if comment.at_most_one else "set of "
-    lines = [f"## {function.name}\n", f"```text\n{function.name}({arguments})\n    -> {rows}{result}\n```\n", comment.prose, ""]
+    lines = [
+        f"## {function.name}\n",
+        f"```text\n{function.name}({arguments})\n    -> {rows}{result}\n```\n",
+        comment.prose,
+        "",
+    ]
     lines += [f"- `{column}`: {', '.join(values)}" for column, values in comment.outcomes.items()]
     if comment.nullable:
         names = [column.name for column in function.columns if column.name in comment.nullable]

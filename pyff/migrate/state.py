@@ -106,7 +106,9 @@ def release(version: str) -> tuple[int, ...]:
 
 # --- the runtime's own check -----------------------------------------------------------------------------
 
-_ASK = "select schema_version, functions_sha256, pyff_version from ff_schema_state()"
+_ASK = """\
+select s.value::int, f.value, v.value
+  from ff_setting('schema_version') s, ff_setting('functions_sha256') f, ff_setting('pyff_version') v"""
 _NOT_INSTALLED = "pyff is not installed in this database, or not in a schema on the search_path"
 
 
@@ -130,7 +132,7 @@ async def require_current_async(conn: psycopg.AsyncConnection[Any]) -> None:
 
 def judge(row: tuple[int | None, str | None, str | None] | None, tree: DbTree | None = None) -> None:
     """
-    `row` is what ff_schema_state() said. A newer database is accepted, because releases only add. An older
+    `row` is the answer to `_ASK`. A newer database is accepted, because releases only add. An older
     one is not, nor one with other functions that this or an older release brought.
     """
     tree = tree or shipped()

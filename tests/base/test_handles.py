@@ -25,7 +25,9 @@ def encode(db, **changes):
     return one(db, "ff_handle_encode", **args)["handle"]
 
 
-same_database = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+same_database = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
+)
 
 
 @same_database
@@ -55,7 +57,7 @@ def test_a_changed_handle_is_refused_or_means_something_else(db, position, repla
     changed = handle[:position] + replacement + handle[position + 1 :]
     try:
         decoded = one(db, "ff_handle_decode", handle=changed)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         assert error.sqlstate == "WF103"
     else:
         assert one(db, "ff_handle_encode", **decoded)["handle"] == changed

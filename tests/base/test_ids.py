@@ -85,5 +85,12 @@ def test_a_right_uuid_under_a_wrong_partition_is_an_unknown_execution(db):
     eid = create(db)
     wrong = f"{{fp:{(uuid.UUID(eid.split('}:')[1]).bytes[15] + 1) % 256}}}:{eid.split('}:')[1]}"
     with refused("execution_not_found") as refusal:
-        one(db, "ff_renew_lease", execution_id=wrong, lease_id=uuid.uuid4(), lease_epoch=1, attempt_id=uuid.uuid4())
+        one(
+            db,
+            "ff_renew_lease",
+            execution_id=wrong,
+            lease_id=uuid.uuid4(),
+            lease_epoch=1,
+            attempt_id=uuid.uuid4(),
+        )
     assert refusal.detail["execution_id"] == wrong

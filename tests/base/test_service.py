@@ -28,7 +28,9 @@ def test_ping_answers_with_clock_and_schema_version(db):
 
 def test_every_supported_capability_names_a_function_that_exists(db):
     found = rows(db, "ff_capabilities")
-    assert {"submission", "claiming", "completion"} <= {row["capability"] for row in found if row["supported"]}
+    assert {"submission", "claiming", "completion"} <= {
+        row["capability"] for row in found if row["supported"]
+    }
     functions = {row["proname"] for row in table(db, "select proname from pg_proc")}
     for row in found:
         assert (row["note"] in functions) == row["supported"], row

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bootstrap.conftest import REAL, Checkout
+from tests.bootstrap.conftest import REAL, REPOSITORY, Checkout
 
 
 def make_wheel(directory: Path, answer: int) -> str:
@@ -39,6 +39,7 @@ def test_install_run_refuse_what_was_altered_and_miss_the_network(tmp_path):
     (checkout.path / "pyff" / "__main__.py").write_text(
         "import sys, tiny; print(tiny.answer, sys.argv[1:], sys.prefix)\n"
     )
+    # The current directory has a pyff, too: the checkout's must be the one that runs.
     assert checkout.run("demo", "x") == f"42 ['demo', 'x'] {checkout.path}/.venv\n"
 
     pip = next((checkout.path / ".venv").glob("lib/python*/site-packages/pip"))
@@ -46,27 +47,18 @@ def test_install_run_refuse_what_was_altered_and_miss_the_network(tmp_path):
     assert checkout.run("demo").startswith("42"), "a warm run needs no pip"
     pip.with_name("hidden").rename(pip)
 
-    moved = checkout.path.with_name("moved")
-    checkout.path = checkout.path.rename(moved)
-    assert checkout.run("demo") == f"42 ['demo'] {moved}/.venv\n"
+    make_wheel(wheelhouse, 43)
+    lock.write_text(lock.read_text() + "# changed\n")
+    assert "pins by hash" in checkout.fail(PIP_FORCE_REINSTALL="1")
 
-    make_wheel(moved / "wheelhouse", 43)
-    lock = moved / "requirements" / "run.txt"
-    lock.write_text(lock.read_text().replace("tiny==1.0", "tiny==1.0 --hash=sha256:" + "0" * 64))
-    pip_cache = {"PIP_NO_CACHE_DIR": "1", "PIP_FORCE_REINSTALL": "1"}
-    said = checkout.fail(**pip_cache)
-    assert "pins by hash" in said
-
-    shutil.rmtree(moved / "wheelhouse")
-    said = checkout.fail(PIP_INDEX_URL="http://127.0.0.1:9/simple", PIP_NO_PROXY="*", **pip_cache)
+    shutil.rmtree(wheelhouse)
+    said = checkout.fail(PIP_INDEX_URL="http://127.0.0.1:9/simple", PIP_NO_CACHE_DIR="1", no_proxy="*")
     assert "cannot reach the package index" in said
-    assert f"copy wheelhouse/ into {moved}" in said
+    assert f"copy wheelhouse/ into {checkout.path}" in said
 
 
 @pytest.mark.parametrize("profile", ["run", "test"])
 def test_the_locks_pin_everything_by_hash_and_name_no_host(profile):
-    from tests.bootstrap.conftest import REPOSITORY
-
     text = (REPOSITORY / "requirements" / f"{profile}.txt").read_text()
     assert "://" not in text
     assert "--find-links" not in "".join(line for line in text.splitlines() if not line.startswith("#"))
@@ -77,8 +69,6 @@ def test_the_locks_pin_everything_by_hash_and_name_no_host(profile):
 
 
 def test_the_tests_use_the_versions_of_the_demo():
-    from tests.bootstrap.conftest import REPOSITORY
-
     def pins(profile: str) -> set[str]:
         lines = (REPOSITORY / "requirements" / f"{profile}.txt").read_text().splitlines()
         return {line.split()[0] for line in lines if "==" in line and not line.lstrip().startswith("#")}

@@ -1,4 +1,4 @@
-"""What the catalogue says about every function: documented, pinned, granted to the right roles, and raising what it says."""
+"""What the catalogue says about every function: documented, pinned, granted to the right roles, honest on errors."""
 
 import re
 from pathlib import Path
@@ -54,13 +54,20 @@ def helpers(db):
 
 def test_every_file_defines_the_function_it_is_named_after_and_nothing_else(db):
     files = sorted(path.stem for path in (DB / "functions").rglob("ff_*.sql"))
-    views = {row["relname"] for row in table(db, "select relname from pg_class where relkind = 'v' and relname like 'ff\\_v\\_%%'")}
+    views = {
+        row["relname"]
+        for row in table(
+            db, "select relname from pg_class where relkind = 'v' and relname like 'ff\\_v\\_%%'"
+        )
+    }
     assert files == sorted([f["name"] for f in table(db, FUNCTIONS)] + sorted(views))
 
 
 def test_migrations_define_no_function(db):
     for path in (DB / "migrations").glob("*.sql"):
-        assert not re.search(r"create\s+(or\s+replace\s+)?(function|procedure)", path.read_text(), re.I), path.name
+        assert not re.search(r"create\s+(or\s+replace\s+)?(function|procedure)", path.read_text(), re.I), (
+            path.name
+        )
 
 
 def test_no_function_is_overloaded(db):
@@ -85,7 +92,11 @@ def test_every_entry_point_is_security_definer_and_pins_its_search_path(db):
             assert "pg_catalog." in function["prosrc"]
             continue
         assert function["prosecdef"], function["name"]
-        paths = [c.removeprefix("search_path=") for c in function["proconfig"] or [] if c.startswith("search_path=")]
+        paths = [
+            c.removeprefix("search_path=")
+            for c in function["proconfig"] or []
+            if c.startswith("search_path=")
+        ]
         assert len(paths) == 1, function["name"]
         first, *_, last = [part.strip() for part in paths[0].split(",")]
         assert (first, last) == (schema["name"], "pg_temp"), function["name"]
@@ -106,13 +117,17 @@ def test_nobody_may_call_a_function_who_is_not_named_in_the_grants(db):
     for function in table(db, FUNCTIONS):
         # A NULL acl would be PostgreSQL's default: everybody may.
         assert function["proacl"] is not None, function["name"]
-        assert not any(entry.startswith("=") for entry in str(function["proacl"]).strip("{}").split(",")), function["name"]
+        assert not any(entry.startswith("=") for entry in str(function["proacl"]).strip("{}").split(",")), (
+            function["name"]
+        )
 
 
 def test_helpers_are_granted_to_nobody(db):
     query = "select has_function_privilege(%s, %s::regprocedure, 'execute') as may"
     for function in helpers(db):
-        assert not [r for r in ROLES if table(db, query, r, function["signature"])[0]["may"]], function["name"]
+        assert not [r for r in ROLES if table(db, query, r, function["signature"])[0]["may"]], function[
+            "name"
+        ]
 
 
 def test_no_role_has_a_privilege_on_a_table_or_sequence(db):
@@ -121,7 +136,8 @@ def test_no_role_has_a_privilege_on_a_table_or_sequence(db):
          where c.relnamespace = current_schema()::regnamespace and c.relname like 'ff\\_%%'
            and c.relkind in ('r', 'S') and r.rolname = any (%s)
            and case c.relkind
-                   when 'r' then has_table_privilege(r.rolname, c.oid, 'select,insert,update,delete,truncate,references,trigger')
+                   when 'r' then has_table_privilege(
+                       r.rolname, c.oid, 'select,insert,update,delete,truncate,references,trigger')
                    else has_sequence_privilege(r.rolname, c.oid, 'usage,select,update') end
     """
     assert table(db, query, sorted(ROLES)) == []
@@ -138,7 +154,7 @@ def test_a_role_calls_what_it_may_and_nothing_else(db, role):
                 db.execute(f"set local role {role}")
                 db.execute(call)
             state = "00000"
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             state = error.sqlstate
         assert (state != "42501") == (role in MAY_CALL[function["name"]]), (function["name"], state)
 
@@ -162,7 +178,9 @@ def test_only_registered_errors_are_raised(db):
     for function in table(db, FUNCTIONS):
         assert raised(function["prosrc"]) <= registered, function["name"]
         if function["name"] != "ff__raise":
-            assert not re.search(r"\braise\s+(exception|sqlstate)\b", function["prosrc"], re.I), function["name"]
+            assert not re.search(r"\braise\s+(exception|sqlstate)\b", function["prosrc"], re.I), function[
+                "name"
+            ]
 
 
 def test_the_errors_in_a_comment_are_registered_and_cover_what_the_body_raises(db):
@@ -173,7 +191,10 @@ def test_the_errors_in_a_comment_are_registered_and_cover_what_the_body_raises(d
         seen.add(name)
         body = functions[name]["prosrc"]
         found = raised(body)
-        for called in set(re.findall(r"\b(ff_[a-z0-9_]+)\(", body)) & set(functions) - seen - {"ff__raise", "ff__invalid"}:
+        for called in set(re.findall(r"\b(ff_[a-z0-9_]+)\(", body)) & set(functions) - seen - {
+            "ff__raise",
+            "ff__invalid",
+        }:
             found |= reachable(called, seen)
         return found
 

@@ -41,7 +41,10 @@ def test_the_statements_of_the_tests_are_those_of_the_functions(db):
         row["proname"]: re.sub(r"\s+", " ", row["prosrc"])
         for row in table(db, "select proname, prosrc from pg_proc where proname like 'ff\\_\\_%%'")
     }
-    assert "order by c.priority desc, c.created_at_ms, c.execution_id limit 1 for update of c skip locked" in bodies["ff__pick"]
+    assert (
+        "order by c.priority desc, c.created_at_ms, c.execution_id limit 1 for update of c skip locked"
+        in bodies["ff__pick"]
+    )
     assert "order by c.delay_until_ms limit 200 for update skip locked" in bodies["ff__enter_due"]
     assert "order by c.lease_check_at_ms limit 200 for update skip locked" in bodies["ff__enter_due"]
 

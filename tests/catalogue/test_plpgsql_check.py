@@ -7,8 +7,6 @@ import pytest
 from tests.sql import table
 
 
-
-
 def test_plpgsql_check_finds_nothing(db):
     if not table(db, "select 1 as x from pg_available_extensions where name = 'plpgsql_check'"):
         if os.environ.get("PYFF_NEED_PLPGSQL_CHECK"):

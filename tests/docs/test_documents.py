@@ -36,7 +36,10 @@ def test_the_psql_tour_runs_in_psql(dsn, server_bindir):
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    assert [line.split("|")[-1] for line in run.stdout.splitlines() if line.startswith("completed")] == ["f", "t"]
+    assert [line.split("|")[-1] for line in run.stdout.splitlines() if line.startswith("completed")] == [
+        "f",
+        "t",
+    ]
     assert [line for line in run.stdout.splitlines() if line.startswith(("lease", "completion"))] == [
         "lease|acquired||1|me",
         "lease|renewed||1|me",
@@ -72,7 +75,12 @@ def test_the_roles_of_the_installation_guide_are_those_that_exist(db):
 
 def test_the_states_in_the_documents_are_those_the_database_accepts(db):
     """Each row of the table in docs/states.md, spelled out, passes the CHECK; the counts agree."""
-    attempts = ["pending_first_attempt", "pending_retry_attempt", "pending_replay_attempt", "attempt_interrupted"]
+    attempts = [
+        "pending_first_attempt",
+        "pending_retry_attempt",
+        "pending_replay_attempt",
+        "attempt_interrupted",
+    ]
     legal = table(
         db,
         """
@@ -98,7 +106,9 @@ def test_the_states_in_the_documents_are_those_the_database_accepts(db):
     # R1 3, R2 1, R3 3 reasons x 4, R4 4, R5 2 x 4, R6 4; A1, A2, A3; S1 7 reasons: each with any count. T: 5 outcomes.
     assert len(legal) == 2 * (3 + 1 + 12 + 4 + 8 + 4 + 3 + 7) + 2 * 5
     rows = {
-        (r["phase"], r["own"], r["elig"], r["public_state"], r["attempt"] in attempts) for r in legal if r["n"] == 1
+        (r["phase"], r["own"], r["elig"], r["public_state"], r["attempt"] in attempts)
+        for r in legal
+        if r["n"] == 1
     }
     text = (ROOT / "docs" / "states.md").read_text()
     for phase, own, elig, state, _ in rows:

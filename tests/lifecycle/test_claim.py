@@ -8,7 +8,9 @@ CLAIM = {"lane_id": "default", "worker_id": "w", "worker_instance_id": "w1"}
 
 
 def attempts(db, eid):
-    return table(db, "select * from ff_attempt where execution_id = %s order by attempt_index", eid.split("}:")[1])
+    return table(
+        db, "select * from ff_attempt where execution_id = %s order by attempt_index", eid.split("}:")[1]
+    )
 
 
 def test_an_empty_or_unknown_lane_gives_no_rows(db):
@@ -20,7 +22,9 @@ def test_an_empty_or_unknown_lane_gives_no_rows(db):
 
 def test_a_claim_hands_out_the_execution_with_its_lease(db, clock):
     now = clock.freeze()
-    eid = create(db, payload=b"\x01\x00", payload_encoding="bin", execution_kind="k", tags={"a.b": "c"}, priority=3)
+    eid = create(
+        db, payload=b"\x01\x00", payload_encoding="bin", execution_kind="k", tags={"a.b": "c"}, priority=3
+    )
     row = take(db, lease_ttl_ms=1234)
     lease = {k: row.pop(k) for k in ("handle", "lease_id", "attempt_id")}
     assert row == {
@@ -268,7 +272,11 @@ def test_a_lease_never_outlives_the_deadline(db, clock):
         "completion/expired:execution_deadline",
     ]
     (attempt,) = attempts(db, eid)
-    assert (attempt["state"], attempt["outcome"], attempt["release_op"]) == ("ended_failure", "expired", "expire")
+    assert (attempt["state"], attempt["outcome"], attempt["release_op"]) == (
+        "ended_failure",
+        "expired",
+        "expire",
+    )
     assert violations(db) == []
 
 

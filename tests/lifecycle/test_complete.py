@@ -11,7 +11,12 @@ def test_completion_ends_the_execution_and_keeps_the_result_on_the_attempt(db, c
     row = take(db)
     clock.advance(5)
     answer = one(db, "ff_complete", handle=row["handle"], result=b"\xff\x00", result_encoding="bin")
-    assert answer == {"outcome": "completed", "public_state": "completed", "terminal_at_ms": now + 5, "replayed": False}
+    assert answer == {
+        "outcome": "completed",
+        "public_state": "completed",
+        "terminal_at_ms": now + 5,
+        "replayed": False,
+    }
     stored = execution(db, eid)
     assert (stored["lifecycle_phase"], stored["terminal_outcome"], stored["public_state"]) == (
         "terminal",
@@ -23,7 +28,11 @@ def test_completion_ends_the_execution_and_keeps_the_result_on_the_attempt(db, c
         assert stored[gone] is None
     assert stored["lease_epoch"] == 1
     (attempt,) = table(db, "select * from ff_attempt")
-    assert (attempt["state"], attempt["outcome"], attempt["ended_at_ms"]) == ("ended_success", "success", now + 5)
+    assert (attempt["state"], attempt["outcome"], attempt["ended_at_ms"]) == (
+        "ended_success",
+        "success",
+        now + 5,
+    )
     assert (attempt["result"], attempt["result_encoding"]) == (b"\xff\x00", "bin")
     assert events(db, eid) == ["lease/acquired", "lease/released:complete", "completion/success"]
     assert claim(db) is None
@@ -59,7 +68,10 @@ def test_a_late_writer_is_refused(db, clock):
     assert refusal.detail["terminal_outcome"] == "success"
     assert refusal.detail["lifecycle_phase"] == "terminal"
     assert (refusal.detail["lease_epoch"], refusal.detail["attempt_index"]) == (2, 1)
-    assert [a["result"] for a in table(db, "select result from ff_attempt order by attempt_index")] == [None, b"next"]
+    assert [a["result"] for a in table(db, "select result from ff_attempt order by attempt_index")] == [
+        None,
+        b"next",
+    ]
 
 
 def test_a_renewal_after_the_end_is_refused(db):

@@ -97,7 +97,9 @@ def test_tags_that_are_no_object_are_invalid_input(db, tags):
         table(db, "select * from ff_create_execution('default', p_tags => %s::jsonb)", tags)
 
 
-@pytest.mark.parametrize("key", ["", "x", ".x", "a.", "A.b", "a.B", "1a.b", "a b.c", "a." + "x" * 127, "a.b\n"])
+@pytest.mark.parametrize(
+    "key", ["", "x", ".x", "a.", "A.b", "a.B", "1a.b", "a b.c", "a." + "x" * 127, "a.b\n"]
+)
 def test_a_bad_tag_key_is_refused(db, key):
     with refused("invalid_tag_key"):
         submit(db, tags={key: "v"})
@@ -166,7 +168,10 @@ def test_bad_capabilities_inside_the_policy_are_invalid_capabilities(db, tokens)
         ({"retry_policy": {"backoff": {"type": "linear"}}}, "retry_policy.backoff.type"),
         ({"retry_policy": {"backoff": {"type": "fixed"}}}, "retry_policy.backoff.delay_ms"),
         ({"retry_policy": {"backoff": {"type": "fixed", "delay_ms": -1}}}, "retry_policy.backoff.delay_ms"),
-        ({"retry_policy": {"backoff": {"type": "fixed", "delay_ms": 1, "jitter": True}}}, "retry_policy.backoff.jitter"),
+        (
+            {"retry_policy": {"backoff": {"type": "fixed", "delay_ms": 1, "jitter": True}}},
+            "retry_policy.backoff.jitter",
+        ),
         ({"retry_policy": {"backoff": {"multiplier": 0.5}}}, "retry_policy.backoff.multiplier"),
         ({"retry_policy": {"backoff": {"jitter": "yes"}}}, "retry_policy.backoff.jitter"),
         ({"retry_policy": {"retryable_categories": "all"}}, "retry_policy.retryable_categories"),
@@ -256,7 +261,15 @@ def test_an_unknown_flow_is_not_found(db):
 
 @pytest.mark.parametrize(
     ("argument", "policy", "stored"),
-    [(None, None, 0), (5, None, 5), (None, 7, 7), (5, 7, 5), (-3, None, 0), (10**9, None, 9000), (None, 10**9, 9000)],
+    [
+        (None, None, 0),
+        (5, None, 5),
+        (None, 7, 7),
+        (5, 7, 5),
+        (-3, None, 0),
+        (10**9, None, 9000),
+        (None, 10**9, 9000),
+    ],
 )
 def test_priority_comes_from_the_argument_then_the_policy_and_is_clamped(db, argument, policy, stored):
     eid = create(db, priority=argument, policy={} if policy is None else {"priority": policy})
@@ -268,7 +281,10 @@ def test_a_delay_keeps_the_execution_from_workers_until_it_is_due(db, clock):
     answer = submit(db, delay_ms=1000)
     assert answer["public_state"] == "delayed"
     row = execution(db, answer["execution_id"])
-    assert (row["eligibility_state"], row["blocking_reason"]) == ("not_eligible_until_time", "waiting_for_delay")
+    assert (row["eligibility_state"], row["blocking_reason"]) == (
+        "not_eligible_until_time",
+        "waiting_for_delay",
+    )
     assert row["delay_until_ms"] == now + 1000
     clock.advance(999)
     assert claim(db) is None

@@ -79,7 +79,9 @@ def test_a_length_out_of_range_is_refused(db, ttl):
 def test_the_typed_form_takes_the_fence(db):
     create(db)
     row = take(db)
-    fence = {key: row[key] for key in ("execution_id", "attempt_index", "lease_id", "lease_epoch", "attempt_id")}
+    fence = {
+        key: row[key] for key in ("execution_id", "attempt_index", "lease_id", "lease_epoch", "attempt_id")
+    }
     assert one(db, "ff_renew_lease", **fence)["lease_epoch"] == 1
     assert one(db, "ff_renew_lease", **{**fence, "attempt_index": None})["lease_epoch"] == 1
 
@@ -90,19 +92,31 @@ def test_the_typed_form_needs_the_whole_fence(db):
     with refused("fence_required"):
         one(db, "ff_renew_lease", execution_id=row["execution_id"], attempt_index=0)
     for missing in ("lease_id", "lease_epoch", "attempt_id"):
-        fence = {key: row[key] for key in ("execution_id", "lease_id", "lease_epoch", "attempt_id") if key != missing}
+        fence = {
+            key: row[key]
+            for key in ("execution_id", "lease_id", "lease_epoch", "attempt_id")
+            if key != missing
+        }
         with refused("partial_fence"):
             one(db, "ff_renew_lease", **fence)
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"lease_id": uuid.uuid4()}, {"lease_epoch": 2}, {"lease_epoch": 0}, {"attempt_id": uuid.uuid4()}, {"attempt_index": 1}],
+    [
+        {"lease_id": uuid.uuid4()},
+        {"lease_epoch": 2},
+        {"lease_epoch": 0},
+        {"attempt_id": uuid.uuid4()},
+        {"attempt_index": 1},
+    ],
 )
 def test_every_part_of_the_fence_is_compared(db, change):
     create(db)
     row = take(db)
-    fence = {key: row[key] for key in ("execution_id", "attempt_index", "lease_id", "lease_epoch", "attempt_id")}
+    fence = {
+        key: row[key] for key in ("execution_id", "attempt_index", "lease_id", "lease_epoch", "attempt_id")
+    }
     with refused("stale_lease") as refusal:
         one(db, "ff_renew_lease", **{**fence, **change})
     assert (refusal.detail["lease_epoch"], refusal.detail["attempt_index"]) == (1, 0)

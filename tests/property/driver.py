@@ -52,7 +52,9 @@ class Client:
                 "backoff": {"type": "fixed", "delay_ms": self.random.randrange(100)},
             }
         if self.random.random() < 0.2:
-            policy.setdefault("timeout_policy", {})["execution_deadline_ms"] = self.random.randrange(100, 1000)
+            policy.setdefault("timeout_policy", {})["execution_deadline_ms"] = self.random.randrange(
+                100, 1000
+            )
         answer = one(
             self.conn,
             "ff_create_execution",

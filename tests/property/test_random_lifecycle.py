@@ -16,7 +16,8 @@ SECONDS = 6
 def results(db):
     """Every stored result by the fence that stored it."""
     query = """
-        select e.partition_key, a.* from ff_attempt a join ff_exec_core e using (execution_id) where a.outcome = 'success'
+        select e.partition_key, a.* from ff_attempt a join ff_exec_core e using (execution_id)
+         where a.outcome = 'success'
     """
     return {
         one(
@@ -33,7 +34,9 @@ def results(db):
 
 
 @settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None, max_examples=25
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
+    max_examples=25,
 )
 @given(seed=st.integers(0, 2**32), steps=st.lists(st.integers(0, 200), min_size=20, max_size=120))
 def test_one_client_and_a_moving_clock_leave_a_sound_database(db, clock, seed, steps):
@@ -60,7 +63,9 @@ def test_concurrent_clients_leave_a_sound_database(db, connect):
     assert violations(db) == []
     acknowledged = {handle: result for client in clients for handle, result in client.completed.items()}
     assert results(db) == acknowledged
-    stored = {f"{{fp:{r['partition_key']}}}:{r['execution_id']}" for r in table(db, "select * from ff_exec_core")}
+    stored = {
+        f"{{fp:{r['partition_key']}}}:{r['execution_id']}" for r in table(db, "select * from ff_exec_core")
+    }
     assert stored == {eid for client in clients for eid in client.created}
     total = sum((client.counts for client in clients), start=clients[0].counts.__class__())
     assert total["complete"] > 50, total

@@ -19,7 +19,7 @@ as $$
            ) g(capability, function_name)
      cross join lateral (select exists (select from pg_proc f
                                          where f.proname = g.function_name
-                                           and f.pronamespace = current_schema()::regnamespace)) p(found)
+                                           and f.pronamespace = quote_ident(current_schema())::regnamespace)) p(found)
      order by g.capability
 $$;
 

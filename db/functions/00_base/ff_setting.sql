@@ -6,7 +6,12 @@ begin
     if p_name is null then
         perform ff__invalid('p_name', 'must not be null');
     end if;
-    select s.value into ff_setting.value from ff_setting s where s.name = p_name;
+    select s.value into ff_setting.value
+      from (select x.name, x.value from ff_setting x
+            union all select 'schema_version', max(v.version)::text from ff_schema_version v
+            union all select 'functions_sha256', y.functions_sha256 from ff_schema_state y
+            union all select 'pyff_version', y.pyff_version from ff_schema_state y) s
+     where s.name = p_name;
     if not found then
         perform ff__invalid('p_name', 'is not the name of a setting', jsonb_build_object('name', left(p_name, 64)));
     end if;
@@ -14,6 +19,7 @@ end
 $$;
 
 comment on function ff_setting(text) is
-$$The value of one setting of the engine. All of them: select * from ff_setting.
+$$The value of one setting of the engine: notify, retention_ms; and, as pyff migrate recorded them, schema_version,
+functions_sha256 and pyff_version, by which a client sees whether the database is what it was made for.
 
 Errors: invalid_input$$;
