@@ -119,7 +119,8 @@ mkdir -p -- "$parent" "$venv.lock" 2>/dev/null || not_writable "$parent"
 
 # The kernel's lock on descriptor 9 is shared by this shell and the pip it starts, and ends with the last of them:
 # a killed run leaves nothing to clean up, and a pip that outlives its shell is waited for.
-{ exec 9> "$venv.lock/held"; } 2>/dev/null || not_writable "$venv.lock"
+(: > "$venv.lock/held") 2>/dev/null || not_writable "$venv.lock" # a failing `exec` would end the shell unheard
+exec 9> "$venv.lock/held"
 "$base" -I -c '
 import fcntl, sys
 try: fcntl.flock(9, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -179,6 +180,10 @@ said=$("$python" -I -m pip install -q --no-input --disable-pip-version-check --r
         *) die "pip failed:" "$said" ;;
     esac
 }
+
+said=$("$python" -I -c 'import importlib.util as u; u.find_spec("psycopg") and __import__("psycopg")' 2>&1 >/dev/null) ||
+    die "the installed packages cannot be loaded from $venv." \
+        "Is that place mounted noexec? PYFF_VENV=/path ./demo puts them elsewhere." "$(printf '%s\n' "$said" | tail -n 3)"
 
 finish() {
     site=$("$python" -I -c 'import sysconfig; print(sysconfig.get_path("purelib"))') || return 1

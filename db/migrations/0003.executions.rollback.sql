@@ -6,5 +6,6 @@ drop table ff_attempt;
 drop table ff_exec_input;
 drop table ff_exec_core;
 drop type ff_claim_row;
+drop type ff_exec;
 drop type ff_submission;
 drop type ff_fence;

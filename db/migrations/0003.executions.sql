@@ -11,6 +11,39 @@ create type ff_fence as (
     attempt_id    uuid
 );
 
+-- What an operation knows of an execution it has locked: the columns that decide, and its own time and place in the
+-- event order. Narrow on purpose: every column that is carried costs on every call. Internal.
+create type ff_exec as (
+    execution_id          uuid,
+    partition_key         smallint,
+    flow_id               uuid,
+    namespace             text,
+    lane_id               text,
+    lifecycle_phase       text,
+    ownership_state       text,
+    eligibility_state     text,
+    attempt_state         text,
+    terminal_outcome      text,
+    public_state          text,
+    current_attempt_index int,
+    current_attempt_id    uuid,
+    total_attempt_count   int,
+    retry_count           int,
+    lease_reclaim_count   int,
+    lease_id              uuid,
+    lease_epoch           bigint,
+    lease_ttl_ms          bigint,
+    lease_expires_at_ms   bigint,
+    attempt_timeout_at_ms bigint,
+    attempt_remaining_ms  bigint,
+    deadline_at_ms        bigint,
+    delay_until_ms        bigint,
+    worker_id             text,
+    worker_instance_id    text,
+    ord                   bigint,
+    now_ms                bigint
+);
+
 -- What a submission asks for, checked and with its policy taken apart. Internal.
 create type ff_submission as (
     lane_id               text,
@@ -116,32 +149,21 @@ create table ff_exec_core (
 comment on table ff_exec_core is
     'The hot row of an execution: state vector, attempt, lease, timers. One operation is one update of it. Read it through ff_v_execution or ff_describe_execution.';
 
--- A plain execution sits in the primary key and in one more of these at any time.
+-- A plain execution sits in the primary key and in one more of these at any time. They are few because each index costs
+-- every write of the table, whether or not the row is in it: what belongs together shares one.
 create index ff_exec_core_ready on ff_exec_core (lane_id, caps_key, priority desc, created_at_ms, execution_id)
     where blocking_reason = 'waiting_for_worker';
-create index ff_exec_core_delayed on ff_exec_core (lane_id, delay_until_ms)
-    where eligibility_state = 'not_eligible_until_time';
--- lease_check_at_ms, not the expiry: a renewal changes no indexed column and stays a HOT update.
-create index ff_exec_core_leased on ff_exec_core (lane_id, lease_check_at_ms)
-    where ownership_state = 'leased';
-create index ff_exec_core_deadline on ff_exec_core (deadline_at_ms)
-    where deadline_at_ms is not null and lifecycle_phase <> 'terminal';
-create index ff_exec_core_attempt_timeout on ff_exec_core (attempt_timeout_at_ms)
-    where attempt_timeout_at_ms is not null;
+-- What time will bring back on a lane: ended delays and lapsed leases. lease_check_at_ms, not the expiry, so that a
+-- renewal changes no indexed column and stays a HOT update.
+create index ff_exec_core_due on ff_exec_core (lane_id, (coalesce(lease_check_at_ms, delay_until_ms)))
+    where ownership_state = 'leased' or eligibility_state = 'not_eligible_until_time';
+-- Deadlines and attempt timeouts, whichever comes first.
+create index ff_exec_core_timer on ff_exec_core ((least(deadline_at_ms, attempt_timeout_at_ms)))
+    where (deadline_at_ms is not null or attempt_timeout_at_ms is not null) and lifecycle_phase <> 'terminal';
+create index ff_exec_core_retention on ff_exec_core (retention_ms, terminal_at_ms)
+    where lifecycle_phase = 'terminal' and flow_id is null;
 create index ff_exec_core_members on ff_exec_core (flow_id, execution_id)
     where flow_id is not null;
-create index ff_exec_core_quota_live on ff_exec_core (quota_policy_id)
-    where quota_policy_id is not null and ownership_state = 'leased';
-create index ff_exec_core_quota_parked on ff_exec_core (quota_policy_id, priority desc, created_at_ms)
-    where eligibility_state = 'blocked_by_quota';
-create index ff_exec_core_budget_attached on ff_exec_core using gin (budget_ids)
-    where budget_ids is not null and lifecycle_phase <> 'terminal';
-create index ff_exec_core_budget_parked on ff_exec_core (execution_id)
-    where eligibility_state = 'blocked_by_budget';
-create index ff_exec_core_retention on ff_exec_core (terminal_at_ms)
-    where lifecycle_phase = 'terminal' and flow_id is null and retention_ms is null;
-create index ff_exec_core_retention_own on ff_exec_core ((terminal_at_ms + retention_ms))
-    where lifecycle_phase = 'terminal' and flow_id is null and retention_ms is not null;
 
 create table ff_exec_input (
     execution_id          uuid   not null primary key,
@@ -181,22 +203,18 @@ create table ff_attempt (
     release_lease_epoch    bigint,
     release_at_ms          bigint,
     progress_pct           int,
-    attempt_type           text collate "C" not null
-        check (attempt_type in ('initial', 'retry', 'reclaim', 'replay', 'fallback')),
-    state                  text collate "C" not null
-        check (state in ('started', 'suspended', 'ended_success', 'ended_failure', 'ended_cancelled',
-                         'interrupted_reclaimed')),
+    attempt_type           text   not null,
+    state                  text   not null,
     worker_id              text   not null,
     worker_instance_id     text   not null,
-    outcome                text collate "C"
-        check (outcome in ('success', 'failure', 'cancelled', 'expired', 'skipped', 'interrupted_reclaimed')),
+    outcome                text,
     failure_reason         text,
     failure_category       text,
     classification         text,
     result                 bytea,
     result_encoding        text,
     progress_message       text,
-    release_op             text collate "C",
+    release_op             text,
     release_detail         jsonb,
     primary key (execution_id, attempt_index)
 ) with (
@@ -204,6 +222,7 @@ create table ff_attempt (
     autovacuum_vacuum_scale_factor = 0.05,
     autovacuum_analyze_scale_factor = 0.1
 );
+-- Which words its columns may hold is checked by ff_check_invariants: see the note on ff_exec_core.
 comment on table ff_attempt is
     'One row per attempt of an execution: who ran it under which lease, how it ended, its result and progress.';
 

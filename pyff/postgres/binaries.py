@@ -51,7 +51,7 @@ def find() -> Binaries:
         try:
             return make()
         except PgError as error:
-            refusals.append(f"{name}: {error.message}")
+            refusals.append(f"{name}: {error.message}" + (f" ({error.hint})" if error.hint else ""))
             return None
 
     if given := os.environ.get("PYFF_PG_BIN"):

@@ -19,6 +19,7 @@ from pyff.postgres.postmaster import PidFile
 
 SUPERUSER = "postgres"
 _NO_SUCH_PID = 2**31 - 2  # above every kernel's limit
+_ROOM = 64 << 20  # a new cluster has 40 MB
 
 Settings = Mapping[str, str | int | float | bool]
 
@@ -41,29 +42,30 @@ def private_directory(path: Path, binaries: Binaries) -> None:
         raise PgError(
             f"cannot create {path}: {error.strerror}", hint="set PYFF_HOME to another directory"
         ) from error
+    if account.run(["/bin/sh", "-c", 'cd "$1"', "sh", path], {}).returncode != 0:
+        raise PgError(
+            f"the account {account.name!r}, which the server runs as, cannot enter {path}",
+            hint="set PYFF_HOME to a directory whose parents are open to it",
+        )
 
 
 def initialize(data: Path, binaries: Binaries, *, sync: bool = True) -> None:
     """initdb beside the final place, then a rename: a data directory that exists is complete."""
-    for leftover in data.parent.glob(f"{data.name}.new-*"):
+    failed = f"cannot create a database cluster in {data.parent}"
+    if shutil.disk_usage(data.parent).free < _ROOM:
+        raise explain(
+            failed, "No space left on device"
+        )  # initdb would die of it, its shared memory would not
+    for leftover in data.parent.glob(f"{data.name}{postmaster.UNFINISHED}*"):
         shutil.rmtree(leftover, ignore_errors=True)
-    fresh = Path(tempfile.mkdtemp(prefix=f"{data.name}.new-", dir=data.parent))
+    fresh = Path(tempfile.mkdtemp(prefix=f"{data.name}{postmaster.UNFINISHED}", dir=data.parent))
     binaries.account.give(fresh)
-    command: list[str | Path] = [
-        binaries.bindir / "initdb",
-        "-D",
-        fresh,
-        "-U",
-        SUPERUSER,
-        "-E",
-        "UTF8",
-        "--locale=C",
-    ]
-    command += ["--auth-local=trust", "--auth-host=scram-sha-256", "--no-instructions"]
-    result = _run(binaries, command if sync else [*command, "--no-sync"])
+    options = f"--username={SUPERUSER} --encoding=UTF8 --locale=C --no-instructions"
+    options += " --auth-local=trust --auth-host=scram-sha-256" + ("" if sync else " --no-sync")
+    result = _run(binaries, [binaries.bindir / "initdb", "-D", fresh, *options.split()])
     if result.returncode != 0:
         shutil.rmtree(fresh, ignore_errors=True)
-        raise explain(f"cannot create a database cluster in {data.parent}", result.stdout)
+        raise explain(failed, result.stdout)
     fresh.rename(data)
 
 
@@ -78,44 +80,38 @@ def check_version(data: Path, binaries: Binaries) -> None:
 
 def start(data: Path, log: Path, binaries: Binaries, settings: Settings, *, patience: float = 15) -> PidFile:
     """Starts the server and waits until it accepts. The remains of a killed one are no obstacle."""
-    command: list[str | Path] = [
-        binaries.bindir / "pg_ctl",
-        "start",
-        "-D",
-        data,
-        "-l",
-        log,
-        "-w",
-        "-t",
-        "120",
-        "-s",
-    ]
     options = " ".join(shlex.quote(f"--{name}={_value(value)}") for name, value in settings.items())
+    command: list[str | Path] = [binaries.bindir / "pg_ctl", "start", "-D", data, "-l", log, "-o", options]
     deadline = time.monotonic() + patience
     while True:
-        if not postmaster.owner_lives(data):
+        if not postmaster.processes(data):
             _disown(data)
         logged = log.stat().st_size if log.exists() else 0
-        result = _run(binaries, [*command, "-o", options])
+        result = _run(binaries, [*command, "-w", "-t", "120", "-s"])
         if pid_file := postmaster.running(data):
             return pid_file
-        with suppress(OSError), log.open(errors="replace") as file:
-            file.seek(logged)
-            said = result.stdout + file.read()
-            orphans = "pre-existing shared memory block" in said
-            # A stop, or the start that a killed process had begun, is under way.
-            other = re.search(r"lock file .* already exists", said)
-            if (orphans or other) and time.monotonic() < deadline:
-                if orphans:
-                    postmaster.end_orphans(data)
-                time.sleep(0.1)
-                continue
+        said = result.stdout + _tail(log, logged)
+        orphans = "pre-existing shared memory block" in said
+        # A stop, or a start whose process was killed, is under way.
+        other = re.search(r"lock file .* already exists", said)
+        if not (orphans or other) or time.monotonic() > deadline:
             raise explain(f"the server on {data} does not start", said)
-        raise explain(f"the server on {data} does not start", result.stdout)
+        if orphans:
+            postmaster.end_orphans(data)
+        time.sleep(0.1)
+
+
+def _tail(log: Path, start: int) -> str:
+    try:
+        with log.open(errors="replace") as file:
+            file.seek(start)
+            return file.read()
+    except OSError:
+        return ""
 
 
 def _disown(data: Path) -> None:
-    """Makes a stale postmaster.pid harmless.
+    """Makes a stale postmaster.pid harmless: no server, and nobody who starts one, is there.
 
     PostgreSQL believes any live process that carries the pid. The file is not removed: the server also finds
     in it the shared memory that children of its predecessor may still use. Only the pid is overwritten.

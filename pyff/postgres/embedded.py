@@ -25,6 +25,9 @@ from pyff.postgres.places import base
 
 _GZIP = b"\x1f\x8b\x08"
 _MISSING = re.compile(r"error while loading shared libraries: ([^\s:/]+): cannot open")
+_REACH = (
+    "PYFF_HOME chooses another directory; that account must be able to enter it and to run programs in it"
+)
 _HASHED = re.compile(r"^(lib.+)-[0-9a-f]{8}(\.so.*)$")  # the name auditwheel gives a library it grafts
 
 
@@ -141,7 +144,7 @@ def _lend_libraries(image: mmap.mmap, tree: Path, account: Account) -> None:
     while complaint := _complaint(tree, account):
         missing = _MISSING.search(complaint)
         if not missing or missing[1] in lent or not _lend(image, tree / "lib", missing[1]):
-            raise PgError(complaint)
+            raise PgError(complaint, hint=_REACH if "Permission denied" in complaint else "")
         lent.add(missing[1])
 
 

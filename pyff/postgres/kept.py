@@ -102,8 +102,8 @@ def start(*, reap: bool = False) -> Server:
     happened, unless somebody decided to keep it. Without, that decision is made now.
     """
     _only_ours("start")
-    binaries = programs.find()
     home = places.base()
+    binaries = programs.find()
     data = home / f"pg-{binaries.major}" / "data"
     keep = home / "keep"
     membership = None

@@ -7,6 +7,7 @@ comes, then stops the server and removes its files. It therefore uses the standa
 import fcntl
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -19,6 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+UNFINISHED = ".new-"  # between the name of a data directory and a random word while initdb works on it
 FAST = signal.SIGINT  # disconnects the clients, then writes a checkpoint
 IMMEDIATE = signal.SIGQUIT  # leaves the rest to crash recovery
 
@@ -57,30 +59,29 @@ def running(data: Path) -> PidFile | None:
 
 def processes(data: Path) -> list[int]:
     """initdb, pg_ctl and postmaster on this data directory. The postmaster's children carry other titles."""
-    return [pid for pid, arguments in _arguments() if f"\0-D\0{data}\0" in arguments]
+    argument = re.compile(rf"\0-D\0{re.escape(str(data))}({re.escape(UNFINISHED)}[^\0]*)?\0")
+    return [pid for pid, arguments in _arguments() if argument.search(arguments)]
 
 
 def _arguments() -> Iterator[tuple[int, str]]:
     """Every process that we may see, with its arguments, each ended by NUL."""
     proc = Path("/proc")
-    if (proc / "self" / "cmdline").exists():
-        for entry in proc.iterdir():
-            if entry.name.isdecimal():
-                with suppress(OSError):
-                    yield int(entry.name), os.fsdecode((entry / "cmdline").read_bytes())
+    if not (proc / "self" / "cmdline").exists():
+        yield from _arguments_by_ps()
         return
-    listing = subprocess.run(
-        ["ps", "-axww", "-o", "pid=,command="], capture_output=True, text=True, check=True
-    )
+    for entry in proc.iterdir():
+        if entry.name.isdecimal():
+            with suppress(OSError):
+                yield int(entry.name), os.fsdecode((entry / "cmdline").read_bytes())
+
+
+def _arguments_by_ps() -> Iterator[tuple[int, str]]:
+    command = ["ps", "-axww", "-o", "pid=,command="]
+    listing = subprocess.run(command, capture_output=True, text=True, errors="replace", check=True)
     for line in listing.stdout.splitlines():
-        pid, _, command = line.strip().partition(" ")
-        yield int(pid), command.replace(" -D ", "\0-D\0").replace(" -", "\0-") + "\0"
-
-
-def owner_lives(data: Path) -> bool:
-    """Whether the pid in postmaster.pid is this directory's postmaster, not a stranger or a zombie."""
-    pid_file = read_pid_file(data)
-    return pid_file is not None and pid_file.pid in processes(data)
+        pid, _, arguments = line.strip().partition(" ")
+        # Arguments may contain spaces; ours are options, so that each of them ends where the next one begins.
+        yield int(pid), re.sub(r" (?=-)|(?<= -D) ", "\0", arguments) + "\0"
 
 
 def end_orphans(data: Path) -> None:
@@ -151,10 +152,11 @@ def _await_end(parent: int) -> None:
 def _reap_temporary(job: dict[str, str]) -> None:
     """Nobody else knows this directory: end every process on it, remove it, and look again."""
     directory = Path(job["directory"])
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         with suppress(TimeoutError):
-            stop(directory / "data", IMMEDIATE, timeout=5)
+            # Not SIGKILL at once, and no removal before it is over: they would leave shared memory behind.
+            stop(directory / "data", IMMEDIATE, timeout=20)
         for pid in processes(directory / "data"):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

@@ -28,6 +28,7 @@ case "$*" in
         [ -z "${{PIP_USER+set}}${{PYTHONPATH+set}}" ] || exit 9
         [ -z "${{FAKE_GATE:-}}" ] || cat "$FAKE_GATE"
         [ -z "${{FAKE_PIP_SAYS:-}}" ] || {{ echo "$FAKE_PIP_SAYS" >&2; exit 1; }} ;;
+    *'find_spec("psycopg")'*) [ -z "${{FAKE_IMPORT_SAYS:-}}" ] || {{ echo "$FAKE_IMPORT_SAYS" >&2; exit 1; }} ;;
     *purelib*) echo "${{0%/bin/python}}/site" ;;
     *) echo "ran $*" ;;
 esac

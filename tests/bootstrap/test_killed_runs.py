@@ -32,7 +32,7 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 def test_a_killed_demo_leaves_no_server_and_the_next_one_works(environment):
     home = environment["PYFF_HOME"]
-    moments = [random.uniform(0.1, 3) for _ in range(5)]  # noqa: S311
+    moments = [random.uniform(0.1, 3) for _ in range(5)]
     for moment in moments:
         demo = subprocess.Popen(
             [REPOSITORY / "demo"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

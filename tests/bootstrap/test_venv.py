@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -153,13 +154,23 @@ def test_concurrent_first_runs_install_once(checkout, gate):
     assert checkout.done() == ["venv", "pip"]
 
 
+def shells(group: int) -> list[int]:
+    """The shells of a run, without the (fake) pip that they wait for."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            group_of = (entry / "stat").read_text().rsplit(")")[-1].split()[2]
+            command = (entry / "cmdline").read_text()
+            if group_of == str(group) and ("venv.sh" in command or entry.name == str(group)):
+                found.append(int(entry.name))
+    return found
+
+
 def test_a_pip_that_outlives_its_killed_run_is_waited_for(checkout, gate):
     run = checkout.start("demo", FAKE_GATE=str(gate))
     wait_for_pip(checkout)
-    shells = subprocess.run(["pgrep", "-g", str(run.pid), "sh"], capture_output=True, text=True, check=True)
-    for pid in shells.stdout.split():
-        if "venv.sh" in Path(f"/proc/{pid}/cmdline").read_text() or int(pid) == run.pid:
-            os.kill(int(pid), signal.SIGKILL)
+    for pid in shells(run.pid):
+        os.kill(pid, signal.SIGKILL)
     second = checkout.start("demo")
     assert "waiting" in second.stderr.readline()
     gate.write_text("go")
@@ -238,6 +249,13 @@ def test_a_failure_to_make_the_environment_is_explained(checkout, venv_says, wor
     assert words in checkout.fail(FAKE_VENV_SAYS=venv_says)
 
 
+def test_packages_that_do_not_load_are_explained(checkout):
+    said = checkout.fail(FAKE_IMPORT_SAYS="psycopg.so: failed to map segment from shared object")
+    assert "noexec" in said
+    assert "failed to map segment" in said
+    assert "PYFF_VENV=" in said
+
+
 def test_a_directory_that_is_not_ours_is_never_removed(checkout, tmp_path):
     precious = tmp_path / "precious"
     precious.mkdir()
@@ -286,3 +304,8 @@ def test_the_commands_are_understood_by_every_posix_shell(checkout):
         )
         assert said.stdout == f"{checkout.path}/.venv/bin/python\n", shell
         shutil.rmtree(checkout.path / ".venv")
+
+
+def test_a_lock_that_cannot_be_written_is_explained(checkout):
+    (checkout.path / ".venv.lock" / "held").mkdir(parents=True)
+    assert "cannot write" in checkout.fail()

@@ -1,13 +1,18 @@
 """Looking at processes and waiting for them, without sleeping longer than needed."""
 
 import os
+import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
+import pytest
+
+from pyff.postgres import find
 
 Run = Callable[..., subprocess.Popen[str]]
 
@@ -43,3 +48,17 @@ def one(conninfo: str, statement: str) -> object:
         cursor = connection.execute(statement)  # type: ignore[call-overload]
         row = cursor.fetchone() if cursor.description else None
         return row[0] if row else None
+
+
+def ask_psql(conninfo: str, statement: str) -> str:
+    """The system's psql if there is one, else the one that came with the server."""
+    binaries = find()
+    for psql in (shutil.which("psql"), binaries.bindir / "psql"):
+        with suppress(OSError):
+            command = [str(psql), conninfo, "-Atc", statement]
+            done = subprocess.run(
+                command, env={**os.environ, **binaries.env}, capture_output=True, text=True, check=False
+            )
+            if "shared libraries" not in done.stderr:
+                return (done.stdout + done.stderr).strip()
+    pytest.skip("there is no psql, and the embedded one does not run here")

@@ -59,7 +59,7 @@ def test_an_account_that_does_not_serve_is_refused(empty_home, monkeypatch, name
 @root
 def test_a_home_that_the_account_cannot_enter_is_explained(empty_home, monkeypatch):
     empty_home.chmod(0o700)
-    with pytest.raises(PgError, match=r"(?s)(Permission denied|cannot).*"):
+    with pytest.raises(PgError, match=r"(?s)(Permission denied|cannot enter).*PYFF_HOME"):
         start()
 
 

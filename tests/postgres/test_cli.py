@@ -3,14 +3,12 @@
 import argparse
 import json
 import os
-import shutil
-import subprocess
 
 import pytest
 
 from pyff.cli import server
 from pyff.failure import Failure
-from pyff.postgres import find
+from tests.postgres.helpers import ask_psql
 
 
 def pyff(*arguments: str) -> int:
@@ -31,9 +29,7 @@ def test_start_status_dsn_stop(home, capsys):
     assert str(home) in capsys.readouterr().out
     assert pyff("dsn") == 0
     dsn = capsys.readouterr().out.strip()
-    psql = shutil.which("psql") or find().bindir / "psql"
-    answer = subprocess.run([psql, dsn, "-Atc", "select 1"], capture_output=True, text=True, check=True)
-    assert answer.stdout == "1\n"
+    assert ask_psql(dsn, "select 6 * 7") == "42"
     assert pyff("stop") == 0
     assert pyff("stop") == 0
     assert capsys.readouterr().out == "stopped\nwas not running\n"

@@ -15,7 +15,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from pyff.postgres import PgError, dsn, find, postmaster, start, status, stop
-from tests.postgres.helpers import kill, mentions, one, until
+from tests.postgres.helpers import ask_psql, kill, mentions, one, until
 
 
 def test_start_makes_a_durable_server_with_a_database(empty_home):
@@ -28,11 +28,7 @@ def test_start_makes_a_durable_server_with_a_database(empty_home):
 
 
 def test_psql_understands_the_dsn(home):
-    psql = shutil.which("psql") or find().bindir / "psql"
-    said = subprocess.run(
-        [psql, start().dsn, "-Atc", "select 6 * 7"], capture_output=True, text=True, check=True
-    )
-    assert said.stdout.strip() == "42"
+    assert ask_psql(start().dsn, "select 6 * 7") == "42"
 
 
 def test_a_second_start_joins_the_running_server(home):
@@ -143,6 +139,18 @@ def test_an_interrupted_initdb_is_repeated(empty_home):
     assert not half.exists()
 
 
+@pytest.mark.skipif(not shutil.which("ps"), reason="there is no ps here")
+@pytest.mark.parametrize("name", ["plain", "with some spaces"])
+def test_where_there_is_no_proc_ps_finds_the_server(home, monkeypatch, name):
+    move(home, name, monkeypatch)
+    server = start()
+    by_proc = postmaster.processes(server.status.data)
+    monkeypatch.setattr(postmaster, "_arguments", postmaster._arguments_by_ps)
+    assert server.status.pid in by_proc
+    assert server.status.pid in postmaster.processes(server.status.data)
+    assert postmaster.processes(home) == []
+
+
 # --- the reaper -----------------------------------------------------------------------------------
 
 REAPED = """
@@ -215,7 +223,7 @@ def test_start_without_reap_keeps_what_another_would_have_stopped(home, python):
 
 
 def test_a_kill_at_any_moment_of_the_first_start_leaves_nothing_and_the_next_start_works(empty_home, python):
-    moments = [random.uniform(0.1, 1.2) for _ in range(5)]  # noqa: S311
+    moments = [random.uniform(0.1, 1.2) for _ in range(5)]
     for moment in moments:
         user = python(REAPED)
         with suppress(subprocess.TimeoutExpired):

@@ -90,7 +90,7 @@ def test_a_child_that_outlives_the_killed_parent_does_not_keep_the_server(python
 def test_a_kill_at_any_moment_of_the_start_leaves_nothing(python, monkeypatch, empty_home):
     program = "import sys; from pathlib import Path; from pyff.postgres import temporary; "
     program += "server = temporary(where=Path(sys.argv[1])); sys.stdin.read()"
-    moments = [random.uniform(0.1, 1) for _ in range(5)]  # noqa: S311
+    moments = [random.uniform(0.1, 1) for _ in range(5)]
     for moment in moments:
         parent = python(program, str(empty_home))
         with suppress(subprocess.TimeoutExpired):

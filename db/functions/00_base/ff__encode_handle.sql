@@ -10,6 +10,6 @@ create or replace function ff__encode_handle(
 ) returns text
 language sql immutable parallel safe
 as $$
-    select 'ff1.' || p_execution_id || '.' || p_lease_id || '.' || p_attempt_id || '.' || p_partition || '.'
-        || p_attempt_index || '.' || p_lease_epoch
+    select 'ff1.' || p_execution_id::text || '.' || p_lease_id::text || '.' || p_attempt_id::text || '.'
+        || p_partition::text || '.' || p_attempt_index::text || '.' || p_lease_epoch::text
 $$;

@@ -5,7 +5,7 @@ create or replace function ff__complete(
 language plpgsql volatile
 as $$
 declare
-    e ff_exec_core;
+    e ff_exec;
 begin
     if p_result_encoding is not null then
         perform ff__check_text('p_result_encoding', p_result_encoding, 0, 64);
@@ -19,7 +19,7 @@ begin
         e := ff__end_attempt(e, 'complete', 'ended_success', 'success', 'complete',
                              p_result => p_result, p_result_encoding => p_result_encoding);
         e := ff__terminate(e, 'success');
-        terminal_at_ms := e.terminal_at_ms;
+        terminal_at_ms := e.now_ms;
     end if;
 end
 $$;

@@ -1,6 +1,5 @@
--- The attempt of a lapsed or revoked lease is over: somebody else will start the next one. In memory but for the
--- attempt row and the event.
-create or replace function ff__end_reclaimed(e ff_exec_core) returns ff_exec_core
+-- The attempt of a lapsed or revoked lease is over: somebody else will start the next one.
+create or replace function ff__end_reclaimed(e ff_exec) returns ff_exec
 language plpgsql volatile
 as $$
 begin

@@ -1,5 +1,6 @@
 -- The attempt's time is over: a failure of class timeout; without a retry left the execution ends expired.
-create or replace function ff__expire_attempt(e ff_exec_core) returns ff_exec_core
+-- Returns as ff__fail.
+create or replace function ff__expire_attempt(e ff_exec) returns jsonb
 language plpgsql volatile
 as $$
 begin

@@ -1,5 +1,5 @@
--- The deadline of an execution has passed: it ends expired, whatever its state. Returns the row as stored.
-create or replace function ff__expire_deadline(e ff_exec_core) returns ff_exec_core
+-- The deadline of an execution has passed: it ends expired, whatever its state.
+create or replace function ff__expire_deadline(e ff_exec) returns void
 language plpgsql volatile
 as $$
 begin
@@ -7,6 +7,6 @@ begin
         e := ff__end_attempt(e, 'expire', 'ended_failure', 'expired', null, 'execution_deadline',
                              'execution_deadline', 'timeout', 'timeout');
     end if;
-    return ff__terminate(e, 'expired', 'execution_deadline', 'timeout');
+    perform ff__terminate(e, 'expired', 'execution_deadline', 'timeout');
 end
 $$;

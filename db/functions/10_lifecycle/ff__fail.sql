@@ -1,15 +1,15 @@
 -- The failure body: ends the attempt, then a retry by the stored policy, or the end of the execution with p_terminal.
--- Returns the row as stored: still runnable if a retry is coming. p_timer names the timer that ended the lease, if one
--- did; p_op as in ff__end_attempt.
+-- Returns what happened, as it is recorded for a replay: outcome, public_state, delay_until_ms, next_attempt_index,
+-- retry_count. p_timer names the timer that ended the lease, if one did; p_op as in ff__end_attempt.
 create or replace function ff__fail(
-    e ff_exec_core,
+    e ff_exec,
     p_op text,
     p_reason text,
     p_classification text,
     p_category text,
     p_timer text default null,
     p_terminal text default 'failed'
-) returns ff_exec_core
+) returns jsonb
 language plpgsql volatile
 as $$
 declare
@@ -26,7 +26,7 @@ begin
         v_detail := jsonb_build_object(
             'outcome', 'retry_scheduled',
             'public_state', case when v_delay > 0 then 'delayed' else 'waiting' end,
-            'delay_until_ms', case when v_delay > 0 then e.last_mutation_at_ms + v_delay end,
+            'delay_until_ms', case when v_delay > 0 then e.now_ms + v_delay end,
             'next_attempt_index', e.total_attempt_count,
             'retry_count', e.retry_count + 1);
     else
@@ -35,16 +35,12 @@ begin
     end if;
     e := ff__end_attempt(e, p_op, 'ended_failure', case p_terminal when 'expired' then 'expired' else 'failure' end,
                          'fail', p_timer, p_reason, p_category, p_classification, null, null, v_detail);
-    if not v_again then
-        return ff__terminate(e, p_terminal, p_reason, p_category);
+    if v_again then
+        perform ff__requeue(e, 'pending_retry_attempt', e.now_ms + v_delay, 'waiting_for_retry_backoff', p_reason,
+                            p_category);
+    else
+        perform ff__terminate(e, p_terminal, p_reason, p_category);
     end if;
-    e.retry_count := e.retry_count + 1;
-    e.failure_reason := p_reason;
-    e.failure_category := p_category;
-    e.attempt_state := 'pending_retry_attempt';
-    e.delay_until_ms := e.last_mutation_at_ms + v_delay;
-    e := ff__settle(e, 'waiting_for_retry_backoff');
-    perform ff__store(e);
-    return e;
+    return v_detail;
 end
 $$;

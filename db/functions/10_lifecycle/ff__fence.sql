@@ -1,18 +1,18 @@
--- The fence check, the only one: locks the execution and returns it stamped, if this fence holds its live lease.
+-- The fence check, the only one: locks the execution and opens the operation, if this fence holds its live lease.
 -- A row of NULLs means: the fence was given up by this very operation (p_op); answer what was recorded.
 -- Order: execution_not_found, replay, execution_not_active, stale_lease, lease_revoked, lease_expired.
-create or replace function ff__fence(p_fence ff_fence, p_op text default null) returns ff_exec_core
+create or replace function ff__fence(p_fence ff_fence, p_op text default null) returns ff_exec
 language plpgsql volatile
 as $$
 declare
-    e ff_exec_core := ff__lock_execution(p_fence.execution_id);
-    v_none ff_exec_core;
+    e ff_exec := ff__lock_execution(p_fence.execution_id);
+    v_none ff_exec;
     v_same boolean := e.lifecycle_phase = 'active'
         and e.lease_id = p_fence.lease_id and e.lease_epoch = p_fence.lease_epoch
         and e.current_attempt_id = p_fence.attempt_id
         and (p_fence.attempt_index is null or e.current_attempt_index = p_fence.attempt_index);
 begin
-    if v_same and e.ownership_state = 'leased' and e.lease_expires_at_ms > e.last_mutation_at_ms then
+    if v_same and e.ownership_state = 'leased' and e.lease_expires_at_ms > e.now_ms then
         return e;
     end if;
     if p_op is not null and not v_same
@@ -34,12 +34,14 @@ begin
     elsif e.ownership_state = 'lease_revoked' then
         perform ff__raise('lease_revoked', format('the lease on execution %s was revoked', p_fence.execution_id),
                           jsonb_build_object(
-                              'execution_id', p_fence.execution_id, 'reason', e.lease_revoke_reason));
+                              'execution_id', p_fence.execution_id,
+                              'reason', (select c.lease_revoke_reason from ff_exec_core c
+                                          where c.execution_id = e.execution_id)));
     end if;
     perform ff__raise('lease_expired', format('the lease on execution %s expired %s ms ago', p_fence.execution_id,
-                                              e.last_mutation_at_ms - e.lease_expires_at_ms),
+                                              e.now_ms - e.lease_expires_at_ms),
                       jsonb_build_object(
-                          'execution_id', p_fence.execution_id, 'reason', ff__lapse_reason(e, e.last_mutation_at_ms),
+                          'execution_id', p_fence.execution_id, 'reason', ff__lapse_reason(e),
                           'lease_expires_at_ms', e.lease_expires_at_ms));
     return null;
 end

@@ -55,6 +55,16 @@ with e as (select c.*, ff__wire_id(c.partition_key, c.execution_id) as wire_id f
      where (a.attempt_index = 0 and a.attempt_type in ('retry', 'reclaim'))
         or (a.attempt_index > 0 and a.attempt_type = 'initial')
     union all
+    select 'attempt_words', e.wire_id,
+           format('attempt %s: %s, %s, %s', a.attempt_index, a.attempt_type, a.state, a.outcome)
+      from e join a on a.execution_id = e.execution_id
+     where a.attempt_type not in ('initial', 'retry', 'reclaim', 'replay')
+        or (a.state, coalesce(a.outcome, 'none')) not in (
+               ('started', 'none'), ('suspended', 'none'), ('ended_success', 'success'), ('ended_failure', 'failure'),
+               ('ended_failure', 'expired'), ('ended_cancelled', 'cancelled'), ('ended_cancelled', 'skipped'),
+               ('interrupted_reclaimed', 'interrupted_reclaimed'))
+        or (a.ended_at_ms is null) <> (a.outcome is null)
+    union all
     select 'lease_epoch', e.wire_id, format('attempt %s has epoch %s', v.attempt_index, v.lease_epoch)
       from (select a.execution_id, a.attempt_index, a.lease_epoch,
                    lag(a.lease_epoch) over (partition by a.execution_id order by a.attempt_index) as before

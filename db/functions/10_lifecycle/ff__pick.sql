@@ -1,20 +1,27 @@
 -- Locks the next execution of a lane that a worker may take: priority, then age, over all the capability sets it covers.
 -- Rows locked by others are stepped over, rows with a live grant skipped, overdue ones healed in passing (at most 64).
--- Returns the row stamped, or a row of NULLs.
-create or replace function ff__pick(p_lane_id text, p_keys text[], p_namespace text) returns ff_exec_core
+-- Returns the row opened (see ff__open), or a row of NULLs.
+create or replace function ff__pick(p_lane_id text, p_keys text[], p_namespace text) returns ff_exec
 language plpgsql volatile
 as $$
 declare
-    v_none ff_exec_core;
+    v_none ff_exec;
     v_ids uuid[];
     v_id uuid;
     v_take int := 16;
-    e ff_exec_core;
+    e ff_exec;
 begin
     for v_heals in 0..64 loop
         e := v_none;
         if cardinality(p_keys) = 1 then
-            select c.* into e from ff_exec_core c
+            select c.execution_id, c.partition_key, c.flow_id, c.namespace, c.lane_id, c.lifecycle_phase, c.ownership_state,
+                   c.eligibility_state, c.attempt_state, c.terminal_outcome, c.public_state, c.current_attempt_index,
+                   c.current_attempt_id, c.total_attempt_count, c.retry_count, c.lease_reclaim_count, c.lease_id,
+                   c.lease_epoch, c.lease_ttl_ms, c.lease_expires_at_ms, c.attempt_timeout_at_ms,
+                   c.attempt_remaining_ms, c.deadline_at_ms, c.delay_until_ms, c.worker_id, c.worker_instance_id,
+                   greatest(pg_current_xact_id()::text::bigint, c.last_event_ord), null::bigint
+              into e
+              from ff_exec_core c
              where c.lane_id = p_lane_id and c.caps_key = p_keys[1] and c.blocking_reason = 'waiting_for_worker'
                and (p_namespace is null or c.namespace = p_namespace)
                and not exists (select from ff_claim_grant g
@@ -40,10 +47,13 @@ begin
                      order by h.priority desc, h.created_at_ms, h.execution_id
                      limit v_take);
                 foreach v_id in array v_ids loop
-                    select c.* into e from ff_exec_core c
-                     where c.execution_id = v_id and c.lane_id = p_lane_id and c.blocking_reason = 'waiting_for_worker'
-                       for update of c skip locked;
-                    exit when found;
+                    perform from ff_exec_core c
+                      where c.execution_id = v_id and c.blocking_reason = 'waiting_for_worker'
+                        for update of c skip locked;
+                    if found then
+                        e := ff__open(v_id);
+                        exit;
+                    end if;
                 end loop;
                 exit when e.execution_id is not null or cardinality(v_ids) < v_take;
                 v_take := v_take * 4;
@@ -52,7 +62,7 @@ begin
         if e.execution_id is null then
             return e;
         end if;
-        e := ff__stamp(e);
+        e.now_ms := ff_now_ms();
         if not ff__heal(e) then
             return e;
         end if;

@@ -2,7 +2,7 @@
 create or replace function ff__request_hash(
     p_lane_id text, p_execution_kind text, p_payload bytea, p_payload_encoding text, p_flow_id uuid
 ) returns bytea
-language sql immutable parallel safe
+language sql stable parallel safe
 as $$
     select sha256(
         int4send(octet_length(p_lane_id)) || convert_to(p_lane_id, 'UTF8')

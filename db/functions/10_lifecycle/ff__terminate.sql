@@ -1,39 +1,34 @@
--- The terminal body: the only way into terminal. The attempt, if one was open, has been ended. Writes the row, the one
--- completion event, and deletes a grant. Returns the row as stored.
+-- The terminal body: the only way into terminal. The attempt, if one was open, has been ended (ff__end_attempt).
+-- One update of the execution, one completion event; a grant is deleted.
 create or replace function ff__terminate(
-    e ff_exec_core,
+    e ff_exec,
     p_outcome text,
     p_reason text default null,
     p_category text default null,
     p_by text default null
-) returns ff_exec_core
+) returns ff_exec
 language plpgsql volatile
 as $$
 begin
-    if e.lifecycle_phase <> 'active' then
+    if e.ownership_state <> 'leased' then
         -- A live lease leaves no grant behind.
         delete from ff_claim_grant g where g.execution_id = e.execution_id;
     end if;
-    e.lifecycle_phase := 'terminal';
-    e.ownership_state := 'unowned';
-    e.eligibility_state := 'not_applicable';
-    e.blocking_reason := 'none';
-    e.blocking_detail := null;
-    e.terminal_outcome := p_outcome;
-    e.attempt_state := case e.total_attempt_count when 0 then 'none' else 'attempt_terminal' end;
-    e.terminal_at_ms := e.last_mutation_at_ms;
-    e.delay_until_ms := null;
-    e.not_before_ms := null;
-    e.lease_revoke_reason := null;
-    if p_outcome = 'cancelled' then
-        e.cancellation_reason := p_reason;
-        e.cancelled_by := p_by;
-    elsif p_outcome <> 'success' then
-        e.failure_reason := p_reason;
-        e.failure_category := p_category;
-    end if;
-    perform ff__store(e);
-    perform ff__emit(e, 'completion', p_outcome, p_reason, p_outcome);
-    return e;
+    update ff_exec_core c set
+        lifecycle_phase = 'terminal', ownership_state = 'unowned', eligibility_state = 'not_applicable',
+        blocking_reason = 'none', blocking_detail = null, terminal_outcome = p_outcome,
+        attempt_state = case c.total_attempt_count when 0 then 'none' else 'attempt_terminal' end,
+        current_attempt_id = null, current_suspension_id = null, current_waitpoint_id = null,
+        lease_id = null, lease_ttl_ms = null, lease_expires_at_ms = null, lease_check_at_ms = null,
+        lease_revoke_reason = null, worker_id = null, worker_instance_id = null,
+        attempt_timeout_at_ms = null, attempt_remaining_ms = null, delay_until_ms = null, not_before_ms = null,
+        failure_reason = case when p_outcome in ('failed', 'expired', 'skipped') then p_reason end,
+        failure_category = case when p_outcome in ('failed', 'expired', 'skipped') then p_category end,
+        cancellation_reason = case when p_outcome = 'cancelled' then p_reason end,
+        cancelled_by = case when p_outcome = 'cancelled' then p_by end,
+        terminal_at_ms = e.now_ms, last_transition_at_ms = e.now_ms, last_mutation_at_ms = e.now_ms,
+        last_event_ord = e.ord
+     where c.execution_id = e.execution_id;
+    return ff__emit(e, 'completion', p_outcome, p_reason, p_outcome);
 end
 $$;

@@ -30,10 +30,15 @@ create or replace function ff_claim(
 )
 language plpgsql volatile security definer rows 1
 set search_path from current
+set enable_seqscan = off
+set jit = off
+set enable_bitmapscan = off
+set enable_sort = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_capabilities text[];
-    e ff_exec_core;
+    e ff_exec;
     r ff_claim_row;
 begin
     perform ff__check_text('p_worker_id', p_worker_id, 1, 256);

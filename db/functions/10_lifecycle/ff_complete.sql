@@ -10,6 +10,9 @@ create or replace function ff_complete(
 )
 language plpgsql volatile security definer
 set search_path from current
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
     v record;

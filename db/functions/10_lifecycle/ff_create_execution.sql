@@ -24,6 +24,9 @@ create or replace function ff_create_execution(
 )
 language plpgsql volatile security definer
 set search_path from current
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_now bigint := ff_now_ms();

@@ -7,9 +7,12 @@ create or replace function ff_renew(
 )
 language plpgsql volatile security definer
 set search_path from current
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
-    e ff_exec_core := ff__renew(ff__decode_handle(p_handle), p_lease_ttl_ms);
+    e ff_exec := ff__renew(ff__decode_handle(p_handle), p_lease_ttl_ms);
 begin
     lease_epoch := e.lease_epoch;
     lease_expires_at_ms := e.lease_expires_at_ms;

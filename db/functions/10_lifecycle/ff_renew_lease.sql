@@ -11,9 +11,12 @@ create or replace function ff_renew_lease(
 )
 language plpgsql volatile security definer
 set search_path from current
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
-    e ff_exec_core := ff__renew(
+    e ff_exec := ff__renew(
         ff__fence_of(p_execution_id, p_attempt_index, p_lease_id, p_lease_epoch, p_attempt_id), p_lease_ttl_ms);
 begin
     lease_epoch := e.lease_epoch;

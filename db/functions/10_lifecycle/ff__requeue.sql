@@ -1,0 +1,55 @@
+-- The only way an execution becomes, or stays, runnable: decides where it waits, and writes it. p_attempt_state is what
+-- the next claim finds (NULL: as it stands): pending_* leaves no open attempt, pending_retry_attempt counts a retry with
+-- its failure, attempt_interrupted pauses a running one and stops its clock. p_delay_until_ms is the wake-up time.
+-- First match: an operator's hold stays; a delay in the future, for p_reason, else as it stands, else by attempt_state;
+-- ready, which wakes the lane. Returns the public state.
+create or replace function ff__requeue(
+    e ff_exec,
+    p_attempt_state text default null,
+    p_delay_until_ms bigint default null,
+    p_reason text default null,
+    p_failure_reason text default null,
+    p_failure_category text default null
+) returns text
+language plpgsql volatile
+as $$
+declare
+    v_hold boolean := e.eligibility_state = 'blocked_by_operator';
+    v_delayed boolean := not v_hold and coalesce(p_delay_until_ms > e.now_ms, false);
+    v_ended boolean := coalesce(p_attempt_state like 'pending%', false);
+    v_retry boolean := coalesce(p_attempt_state = 'pending_retry_attempt', false);
+    v_state text;
+begin
+    update ff_exec_core c set
+        lifecycle_phase = 'runnable', ownership_state = 'unowned',
+        eligibility_state = case when v_hold then c.eligibility_state when v_delayed then 'not_eligible_until_time'
+                                 else 'eligible_now' end,
+        blocking_reason = case
+            when v_hold then c.blocking_reason
+            when not v_delayed then 'waiting_for_worker'
+            when p_reason is not null then p_reason
+            when c.eligibility_state = 'not_eligible_until_time' then c.blocking_reason
+            when coalesce(p_attempt_state, c.attempt_state) = 'pending_retry_attempt' then 'waiting_for_retry_backoff'
+            else 'waiting_for_delay' end,
+        blocking_detail = case when v_hold then c.blocking_detail end,
+        attempt_state = coalesce(p_attempt_state, c.attempt_state),
+        current_attempt_id = case when not v_ended then c.current_attempt_id end,
+        attempt_remaining_ms = case when v_ended then null
+                                    when c.lifecycle_phase = 'active' then c.attempt_timeout_at_ms - e.now_ms
+                                    else c.attempt_remaining_ms end,
+        retry_count = c.retry_count + v_retry::int,
+        failure_reason = case when v_retry then p_failure_reason else c.failure_reason end,
+        failure_category = case when v_retry then p_failure_category else c.failure_category end,
+        delay_until_ms = case when v_delayed then p_delay_until_ms end,
+        not_before_ms = case when v_hold or v_delayed then c.not_before_ms end,
+        lease_id = null, lease_ttl_ms = null, lease_expires_at_ms = null, lease_check_at_ms = null,
+        worker_id = null, worker_instance_id = null, attempt_timeout_at_ms = null,
+        last_transition_at_ms = e.now_ms, last_mutation_at_ms = e.now_ms, last_event_ord = e.ord
+     where c.execution_id = e.execution_id
+    returning c.public_state into v_state;
+    if not v_hold and not v_delayed then
+        perform ff__wake_lane(e.lane_id);
+    end if;
+    return v_state;
+end
+$$;
