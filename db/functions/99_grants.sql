@@ -7,7 +7,7 @@ declare
     v_read text[] := '{ff_handle_encode,ff_handle_decode}';
     v_produce text[] := '{ff_create_execution}';
     v_work text[] := '{ff_claim,ff_renew,ff_renew_lease,ff_complete,ff_complete_execution}';
-    v_operate text[] := '{ff_check_invariants}';
+    v_operate text[] := '{ff_check_invariants,ff_cancel_execution,ff_revoke_lease,ff_change_priority,ff_replay_execution,ff_set_lane_state,ff_mark_lease_expired_if_due,ff_promote_delayed,ff_expire_execution}';
     v_admin text[] := '{ff_set_setting}';
     v_routine record;
     v_role text;

@@ -7,5 +7,6 @@ drop table ff_exec_input;
 drop table ff_exec_core;
 drop type ff_claim_row;
 drop type ff_exec;
+drop type ff_time_cursor;
 drop type ff_submission;
 drop type ff_fence;

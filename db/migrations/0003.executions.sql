@@ -44,6 +44,12 @@ create type ff_exec as (
     now_ms                bigint
 );
 
+-- A place in a list that is ordered by time. Internal.
+create type ff_time_cursor as (
+    at_ms bigint,
+    id    uuid
+);
+
 -- What a submission asks for, checked and with its policy taken apart. Internal.
 create type ff_submission as (
     lane_id               text,

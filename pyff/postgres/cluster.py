@@ -53,9 +53,8 @@ def initialize(data: Path, binaries: Binaries, *, sync: bool = True) -> None:
     """initdb beside the final place, then a rename: a data directory that exists is complete."""
     failed = f"cannot create a database cluster in {data.parent}"
     if shutil.disk_usage(data.parent).free < _ROOM:
-        raise explain(
-            failed, "No space left on device"
-        )  # initdb would die of it, its shared memory would not
+        # initdb would notice it, too, but die without removing its shared memory.
+        raise explain(failed, "No space left on device")
     for leftover in data.parent.glob(f"{data.name}{postmaster.UNFINISHED}*"):
         shutil.rmtree(leftover, ignore_errors=True)
     fresh = Path(tempfile.mkdtemp(prefix=f"{data.name}{postmaster.UNFINISHED}", dir=data.parent))

@@ -52,7 +52,7 @@ def test_install_run_refuse_what_was_altered_and_miss_the_network(tmp_path):
     assert "pins by hash" in checkout.fail(PIP_FORCE_REINSTALL="1")
 
     shutil.rmtree(wheelhouse)
-    said = checkout.fail(PIP_INDEX_URL="http://127.0.0.1:9/simple", PIP_NO_CACHE_DIR="1", no_proxy="*")
+    said = checkout.fail(PIP_INDEX_URL="http://127.0.0.1:9/simple", PIP_FORCE_REINSTALL="1", no_proxy="*")
     assert "cannot reach the package index" in said
     assert f"copy wheelhouse/ into {checkout.path}" in said
 

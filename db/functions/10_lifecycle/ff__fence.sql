@@ -20,11 +20,7 @@ begin
         return v_none;
     end if;
     if e.lifecycle_phase <> 'active' then
-        perform ff__raise('execution_not_active', format('execution %s is %s', p_fence.execution_id, e.public_state),
-                          jsonb_build_object(
-                              'execution_id', p_fence.execution_id, 'lifecycle_phase', e.lifecycle_phase,
-                              'terminal_outcome', e.terminal_outcome, 'public_state', e.public_state,
-                              'lease_epoch', e.lease_epoch, 'attempt_index', e.current_attempt_index));
+        perform ff__not_active(e);
     elsif not v_same then
         perform ff__raise('stale_lease', format('execution %s has lease epoch %s, not %s', p_fence.execution_id,
                                                 e.lease_epoch, p_fence.lease_epoch),

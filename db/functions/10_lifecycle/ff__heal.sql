@@ -4,17 +4,12 @@ create or replace function ff__heal(e ff_exec) returns boolean
 language plpgsql volatile
 as $$
 begin
-    if e.deadline_at_ms <= e.now_ms then
-        perform ff__expire_deadline(e);
-    elsif e.lifecycle_phase <> 'active' then
-        return false;
-    elsif e.attempt_timeout_at_ms <= e.now_ms then
-        perform ff__expire_attempt(e);
-    elsif e.lease_reclaim_count >= ff__max_reclaims(e.execution_id) then
+    if e.deadline_at_ms <= e.now_ms or e.attempt_timeout_at_ms <= e.now_ms then
+        return ff__expire_if_due(e);
+    elsif e.lifecycle_phase = 'active' and e.lease_reclaim_count >= ff__max_reclaims(e.execution_id) then
         perform ff__give_up_reclaims(e);
-    else
-        return false;
+        return true;
     end if;
-    return true;
+    return false;
 end
 $$;

@@ -2,14 +2,16 @@
 -- the next claim finds (NULL: as it stands): pending_* leaves no open attempt, pending_retry_attempt counts a retry with
 -- its failure, attempt_interrupted pauses a running one and stops its clock. p_delay_until_ms is the wake-up time.
 -- First match: an operator's hold stays; a delay in the future, for p_reason, else as it stands, else by attempt_state;
--- ready, which wakes the lane. Returns the public state.
+-- ready, which wakes the lane. pending_replay_attempt wipes what the last run left and arms the deadline anew, from
+-- p_replay_deadline_ms. Returns the public state.
 create or replace function ff__requeue(
     e ff_exec,
     p_attempt_state text default null,
     p_delay_until_ms bigint default null,
     p_reason text default null,
     p_failure_reason text default null,
-    p_failure_category text default null
+    p_failure_category text default null,
+    p_replay_deadline_ms bigint default null
 ) returns text
 language plpgsql volatile
 as $$
@@ -18,6 +20,7 @@ declare
     v_delayed boolean := not v_hold and coalesce(p_delay_until_ms > e.now_ms, false);
     v_ended boolean := coalesce(p_attempt_state like 'pending%', false);
     v_retry boolean := coalesce(p_attempt_state = 'pending_retry_attempt', false);
+    v_replay boolean := coalesce(p_attempt_state = 'pending_replay_attempt', false);
     v_state text;
 begin
     update ff_exec_core c set
@@ -37,9 +40,17 @@ begin
         attempt_remaining_ms = case when v_ended then null
                                     when c.lifecycle_phase = 'active' then c.attempt_timeout_at_ms - e.now_ms
                                     else c.attempt_remaining_ms end,
-        retry_count = c.retry_count + v_retry::int,
-        failure_reason = case when v_retry then p_failure_reason else c.failure_reason end,
-        failure_category = case when v_retry then p_failure_category else c.failure_category end,
+        retry_count = case when v_replay then 0 else c.retry_count + v_retry::int end,
+        lease_reclaim_count = case when v_replay then 0 else c.lease_reclaim_count end,
+        replay_count = c.replay_count + v_replay::int,
+        failure_reason = case when v_retry then p_failure_reason when not v_replay then c.failure_reason end,
+        failure_category = case when v_retry then p_failure_category when not v_replay then c.failure_category end,
+        cancellation_reason = case when not v_replay then c.cancellation_reason end,
+        cancelled_by = case when not v_replay then c.cancelled_by end,
+        terminal_outcome = 'none', terminal_at_ms = null,
+        deadline_at_ms = case when not v_replay then c.deadline_at_ms
+                              when p_replay_deadline_ms is not null then e.now_ms + p_replay_deadline_ms
+                              when c.deadline_at_ms > e.now_ms then c.deadline_at_ms end,
         delay_until_ms = case when v_delayed then p_delay_until_ms end,
         not_before_ms = case when v_hold or v_delayed then c.not_before_ms end,
         lease_id = null, lease_ttl_ms = null, lease_expires_at_ms = null, lease_check_at_ms = null,

@@ -41,13 +41,8 @@ declare
     e ff_exec;
     r ff_claim_row;
 begin
-    perform ff__check_text('p_worker_id', p_worker_id, 1, 256);
-    perform ff__check_text('p_worker_instance_id', p_worker_instance_id, 1, 256);
+    perform ff__check_claimant(p_worker_id, p_worker_instance_id, 'p_lease_ttl_ms', p_lease_ttl_ms, p_namespace);
     v_capabilities := ff__check_capabilities('p_capabilities', p_capabilities);
-    perform ff__check_ttl('p_lease_ttl_ms', p_lease_ttl_ms);
-    if p_namespace is not null then
-        perform ff__check_text('p_namespace', p_namespace, 1, 64);
-    end if;
     if not ff__lane_claimable(p_lane_id) then
         return;
     end if;

@@ -1,0 +1,44 @@
+-- ff_delay and ff_delay_execution: the attempt pauses until a time; its clock stops, its retries are not touched.
+create or replace function ff__delay(
+    p_fence ff_fence,
+    p_delay_until_ms bigint,
+    p_delay_ms bigint,
+    p_override boolean default false,
+    out public_state text,
+    out delay_until_ms bigint,
+    out replayed boolean
+)
+language plpgsql volatile
+as $$
+declare
+    c_max constant bigint := 9007199254740991;
+    v_detail jsonb;
+    e ff_exec;
+begin
+    if num_nonnulls(p_delay_until_ms, p_delay_ms) <> 1 then
+        perform ff__invalid('p_delay_ms', 'or p_delay_until_ms must be given, and not both');
+    elsif p_delay_ms not between 0 and c_max then
+        perform ff__invalid('p_delay_ms', format('must be between 0 and %s', c_max),
+                            jsonb_build_object('value', p_delay_ms));
+    end if;
+    if p_override then
+        e := ff__override(p_fence.execution_id, p_fence.attempt_index, 'delay');
+    else
+        e := ff__fence(p_fence, 'delay');
+    end if;
+    replayed := e.execution_id is null;
+    if replayed then
+        v_detail := (ff__recorded_release(ff__execution_uuid(p_fence.execution_id), p_fence, 'delay')).release_detail;
+        public_state := v_detail ->> 'public_state';
+        delay_until_ms := (v_detail ->> 'delay_until_ms')::bigint;
+        return;
+    end if;
+    delay_until_ms := coalesce(p_delay_until_ms, e.now_ms + p_delay_ms);
+    public_state := case when delay_until_ms > e.now_ms then 'delayed' else 'resumable' end;
+    delay_until_ms := case when delay_until_ms > e.now_ms then delay_until_ms end;
+    e := ff__pause_attempt(e, case when p_override then 'override' else 'delay' end,
+                           case when p_override then 'override' else 'delay' end,
+                           jsonb_build_object('public_state', public_state, 'delay_until_ms', delay_until_ms));
+    perform ff__requeue(e, 'attempt_interrupted', delay_until_ms, 'waiting_for_delay');
+end
+$$;

@@ -1,0 +1,20 @@
+-- Stores progress on the current attempt. Locks: the execution.
+create or replace function ff__progress(
+    p_fence ff_fence, p_percent int, p_message text, out progress_pct int, out progress_updated_at_ms bigint
+)
+language plpgsql volatile
+as $$
+declare
+    e ff_exec := ff__fence(p_fence);
+begin
+    if p_percent not between 0 and 100 then
+        perform ff__invalid('p_percent', 'must be between 0 and 100', jsonb_build_object('value', p_percent));
+    end if;
+    update ff_attempt a set
+        progress_pct = coalesce(p_percent, a.progress_pct),
+        progress_message = coalesce(left(p_message, 4096), a.progress_message),
+        progress_updated_at_ms = e.now_ms
+     where a.execution_id = e.execution_id and a.attempt_index = e.current_attempt_index
+    returning a.progress_pct, a.progress_updated_at_ms into progress_pct, progress_updated_at_ms;
+end
+$$;

@@ -1,0 +1,38 @@
+-- Locks: the execution. Repeatable: unchanged.
+create or replace function ff_change_priority(
+    p_execution_id text, p_priority int, out outcome text, out old_priority int, out new_priority int
+)
+language plpgsql volatile security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    e ff_exec;
+begin
+    if p_priority is null then
+        perform ff__invalid('p_priority', 'must not be null');
+    end if;
+    e := ff__lock_execution(p_execution_id);
+    if e.lifecycle_phase = 'terminal' then
+        perform ff__already_terminal(e);
+    end if;
+    select c.priority into old_priority from ff_exec_core c where c.execution_id = e.execution_id;
+    new_priority := greatest(0, least(p_priority, 9000));
+    outcome := case when new_priority = old_priority then 'unchanged' else 'changed' end;
+    if outcome = 'changed' then
+        e := ff__emit(e, 'operator', 'priority_changed', null, null,
+                      jsonb_build_object('old', old_priority, 'new', new_priority));
+        update ff_exec_core c set priority = new_priority, last_mutation_at_ms = e.now_ms, last_event_ord = e.ord
+         where c.execution_id = e.execution_id;
+    end if;
+end
+$$;
+
+comment on function ff_change_priority(text, int) is
+$$Changes the priority of an execution that has not ended, clamped to 0..9000. Work that is running uses it at its next
+claim.
+
+Outcomes: outcome = changed | unchanged
+Errors: invalid_input, invalid_execution_id, execution_not_found, execution_already_terminal$$;

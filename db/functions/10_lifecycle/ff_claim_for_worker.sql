@@ -1,0 +1,45 @@
+-- Locks as ff_claim. Not replayable: a grant whose answer was lost expires.
+create or replace function ff_claim_for_worker(
+    p_lane_id text,
+    p_worker_id text,
+    p_worker_instance_id text,
+    p_capabilities text[] default '{}',
+    p_grant_ttl_ms bigint default 5000,
+    p_namespace text default null
+) returns table (grant_id uuid, kind text, execution_id text, lane_id text, expires_at_ms bigint)
+language plpgsql volatile security definer rows 1
+set search_path from current
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    v_capabilities text[];
+    e ff_exec;
+    g ff_claim_grant;
+begin
+    perform ff__check_claimant(p_worker_id, p_worker_instance_id, 'p_grant_ttl_ms', p_grant_ttl_ms, p_namespace);
+    v_capabilities := ff__check_capabilities('p_capabilities', p_capabilities);
+    if not ff__lane_claimable(p_lane_id) then
+        return;
+    end if;
+    perform ff__enter_due(p_lane_id);
+    e := ff__pick(p_lane_id, ff__covered_keys(p_lane_id, v_capabilities), p_namespace);
+    if e.execution_id is null then
+        perform ff__arm_lane(p_lane_id);
+        return;
+    end if;
+    g := ff__grant(e, p_worker_id, p_worker_instance_id, v_capabilities, p_grant_ttl_ms);
+    return query select g.grant_id, g.kind, ff__wire_id(e.partition_key, e.execution_id), g.lane_id, g.expires_at_ms;
+end
+$$;
+
+comment on function ff_claim_for_worker(text, text, text, text[], bigint, text) is
+$$Picks the next execution of a lane as ff_claim does, and reserves it for a worker instead of leasing it. The worker
+redeems the grant with ff_claim_from_grant before expires_at_ms; an expired grant is simply ignored. No row: no work.
+
+Rows: at most one
+Outcomes: kind = claim | resume | reclaim
+Errors: invalid_input, invalid_lane_id, invalid_capabilities$$;

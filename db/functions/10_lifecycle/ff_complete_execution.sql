@@ -1,0 +1,40 @@
+-- Locks: the execution. Replay with the same fence: the recorded outcome, nothing written.
+create or replace function ff_complete_execution(
+    p_execution_id text,
+    p_attempt_index int default null,
+    p_lease_id uuid default null,
+    p_lease_epoch bigint default null,
+    p_attempt_id uuid default null,
+    p_result bytea default null,
+    p_result_encoding text default null,
+    p_source text default 'lease_holder',
+    out outcome text,
+    out public_state text,
+    out terminal_at_ms bigint,
+    out replayed boolean
+)
+language plpgsql volatile security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    v_override boolean := ff__check_source(p_source, p_lease_id, p_lease_epoch, p_attempt_id);
+    v record;
+begin
+    v := ff__complete(ff__fence_of(p_execution_id, p_attempt_index, p_lease_id, p_lease_epoch, p_attempt_id, v_override),
+                      p_result, p_result_encoding, v_override);
+    outcome := 'completed';
+    public_state := 'completed';
+    terminal_at_ms := v.terminal_at_ms;
+    replayed := v.replayed;
+end
+$$;
+
+comment on function ff_complete_execution(text, int, uuid, bigint, uuid, bytea, text, text) is
+$$ff_complete by explicit fence. p_source operator_override, without a fence, completes an active execution in its
+holder's place.
+
+Outcomes: outcome = completed
+Errors: invalid_input, invalid_execution_id, fence_required, partial_fence, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;

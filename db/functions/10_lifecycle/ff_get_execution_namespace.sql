@@ -1,0 +1,20 @@
+create or replace function ff_get_execution_namespace(p_execution_id text)
+returns table (namespace text)
+language plpgsql stable security definer rows 1
+set search_path from current
+as $$
+declare
+    v_id uuid := ff__execution_uuid(p_execution_id);
+begin
+    return query
+        select c.namespace
+          from ff_exec_core c
+         where c.execution_id = v_id;
+end
+$$;
+
+comment on function ff_get_execution_namespace(text) is
+$$The namespace of an execution. No row: there is no such execution.
+
+Rows: at most one
+Errors: invalid_input, invalid_execution_id$$;

@@ -1,0 +1,40 @@
+create or replace function ff_get_execution_result(p_execution_id text, p_attempt_index int default null)
+returns table (
+    attempt_index int, outcome text, public_state text, terminal_outcome text, result bytea, result_encoding text,
+    failure_reason text, failure_category text, ended_at_ms bigint
+)
+language plpgsql stable security definer rows 1
+set search_path from current
+as $$
+declare
+    v_id uuid := ff__execution_uuid(p_execution_id);
+begin
+    if p_attempt_index is not null then
+        return query
+            select a.attempt_index, a.outcome, c.public_state, c.terminal_outcome, a.result, a.result_encoding,
+                   a.failure_reason, a.failure_category, a.ended_at_ms
+              from ff_exec_core c join ff_attempt a on a.execution_id = c.execution_id
+             where c.execution_id = v_id and a.attempt_index = p_attempt_index;
+    else
+        -- The attempt that ended the current run: none while it goes on, and none for a replay that was ended before
+        -- its first claim.
+        return query
+            select a.attempt_index, a.outcome, c.public_state, c.terminal_outcome, a.result, a.result_encoding,
+                   coalesce(a.failure_reason, c.failure_reason), coalesce(a.failure_category, c.failure_category),
+                   coalesce(a.ended_at_ms, c.terminal_at_ms)
+              from ff_exec_core c
+              left join ff_attempt a on a.execution_id = c.execution_id and a.attempt_index = c.current_attempt_index
+                                    and c.lifecycle_phase = 'terminal' and a.ended_at_ms = c.terminal_at_ms
+             where c.execution_id = v_id;
+    end if;
+end
+$$;
+
+comment on function ff_get_execution_result(text, int) is
+$$The result of an execution: of the attempt that ended its current run; until it has ended, a row without a result.
+p_attempt_index: the result of that attempt, also from before a replay. No row: no such execution or attempt.
+
+Rows: at most one
+Outcomes: outcome = success | failure | cancelled | expired | skipped | interrupted_reclaimed
+Nullable: attempt_index, outcome, result, result_encoding, failure_reason, failure_category, ended_at_ms
+Errors: invalid_input, invalid_execution_id$$;

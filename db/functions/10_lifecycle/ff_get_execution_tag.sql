@@ -1,0 +1,21 @@
+create or replace function ff_get_execution_tag(p_execution_id text, p_key text)
+returns table (value text)
+language plpgsql stable security definer rows 1
+set search_path from current
+as $$
+declare
+    v_id uuid := ff__execution_uuid(p_execution_id);
+begin
+    if p_key is null then
+        perform ff__invalid('p_key', 'must not be null');
+    end if;
+    return query
+        select i.tags ->> p_key from ff_exec_input i where i.execution_id = v_id and i.tags ? p_key;
+end
+$$;
+
+comment on function ff_get_execution_tag(text, text) is
+$$The value of one tag. No row: the execution does not have it.
+
+Rows: at most one
+Errors: invalid_input, invalid_execution_id$$;

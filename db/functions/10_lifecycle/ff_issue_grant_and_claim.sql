@@ -1,0 +1,62 @@
+-- Locks: the execution. Not replayable.
+create or replace function ff_issue_grant_and_claim(
+    p_execution_id text,
+    p_worker_id text default 'operator',
+    p_worker_instance_id text default 'operator',
+    p_lease_ttl_ms bigint default 30000
+) returns table (
+    handle text,
+    handle_kind text,
+    execution_id text,
+    namespace text,
+    lane_id text,
+    flow_id uuid,
+    execution_kind text,
+    payload bytea,
+    payload_encoding text,
+    tags jsonb,
+    priority int,
+    attempt_index int,
+    attempt_id uuid,
+    attempt_type text,
+    lease_id uuid,
+    lease_epoch bigint,
+    lease_expires_at_ms bigint,
+    attempt_timeout_at_ms bigint,
+    deadline_at_ms bigint
+)
+language plpgsql volatile security definer rows 1
+set search_path from current
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    e ff_exec;
+    r ff_claim_row;
+begin
+    perform ff__check_claimant(p_worker_id, p_worker_instance_id, 'p_lease_ttl_ms', p_lease_ttl_ms);
+    e := ff__lock_execution(p_execution_id);
+    if e.ownership_state = 'leased' and e.lease_expires_at_ms > e.now_ms then
+        perform ff__raise('lease_conflict', format('worker %s holds a lease on this execution', e.worker_id),
+                          jsonb_build_object('execution_id', p_execution_id, 'worker_id', e.worker_id,
+                                             'lease_expires_at_ms', e.lease_expires_at_ms));
+    elsif e.lifecycle_phase <> 'runnable' then
+        perform ff__not_leaseable(e);
+    end if;
+    perform ff__check_eligible(e);
+    perform ff__own_grant(e, p_worker_id, p_worker_instance_id);
+    r := ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
+    return query select r.*;
+end
+$$;
+
+comment on function ff_issue_grant_and_claim(text, text, text, bigint) is
+$$An operator takes one execution. Capabilities, the state of the lane and admission are not asked for; it must be ready,
+or its delay over.
+
+Rows: at most one
+Outcomes: handle_kind = fresh | resumed | reclaimed
+Outcomes: attempt_type = initial | retry | reclaim | replay | fallback
+Nullable: flow_id, payload, payload_encoding, attempt_timeout_at_ms, deadline_at_ms
+Errors: invalid_input, invalid_execution_id, execution_not_found, lease_conflict, execution_not_leaseable, execution_not_eligible, grant_already_exists$$;

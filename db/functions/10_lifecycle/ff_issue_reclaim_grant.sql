@@ -1,0 +1,66 @@
+-- Locks: the execution. Repeated by the same worker: already_granted.
+create or replace function ff_issue_reclaim_grant(
+    p_execution_id text,
+    p_worker_id text,
+    p_worker_instance_id text,
+    p_capabilities text[] default '{}',
+    p_grant_ttl_ms bigint default 5000,
+    out outcome text,
+    out grant_id uuid,
+    out lane_id text,
+    out expires_at_ms bigint,
+    out reclaim_count int,
+    out detail text
+)
+language plpgsql volatile security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    v_capabilities text[];
+    e ff_exec;
+    g ff_claim_grant;
+begin
+    perform ff__check_claimant(p_worker_id, p_worker_instance_id, 'p_grant_ttl_ms', p_grant_ttl_ms);
+    v_capabilities := ff__check_capabilities('p_capabilities', p_capabilities);
+    e := ff__lock_execution(p_execution_id);
+    reclaim_count := e.lease_reclaim_count;
+    lane_id := e.lane_id;
+    if not ff__reclaimable(e) then
+        outcome := 'not_reclaimable';
+        detail := case when e.lifecycle_phase = 'active' then 'lease_live' else e.public_state end;
+        return;
+    elsif ff__expire_if_due(e) then
+        outcome := 'not_reclaimable';
+        detail := case when e.deadline_at_ms <= e.now_ms then 'execution_deadline' else 'attempt_timeout' end;
+        return;
+    elsif e.lease_reclaim_count >= ff__max_reclaims(e.execution_id) then
+        perform ff__give_up_reclaims(e);
+        outcome := 'reclaim_cap_exceeded';
+        detail := 'max_reclaims_exceeded';
+        return;
+    end if;
+    perform ff__check_lane_claimable(e);
+    g := ff__own_grant(e, p_worker_id, p_worker_instance_id);
+    outcome := case when g.grant_id is null then 'granted' else 'already_granted' end;
+    if g.grant_id is null then
+        perform ff__check_capable(e, v_capabilities);
+        if e.ownership_state = 'leased' then
+            perform ff__mark_expired(e);
+        end if;
+        g := ff__grant(e, p_worker_id, p_worker_instance_id, v_capabilities, p_grant_ttl_ms);
+    end if;
+    grant_id := g.grant_id;
+    expires_at_ms := g.expires_at_ms;
+end
+$$;
+
+comment on function ff_issue_reclaim_grant(text, text, text, text[], bigint) is
+$$Reserves crashed work for a worker, to be redeemed with ff_reclaim_execution. Work whose deadline or attempt timeout has
+passed, or that crashed as often as it may, is ended instead; detail says why there is no grant.
+
+Outcomes: outcome = granted | already_granted | not_reclaimable | reclaim_cap_exceeded
+Nullable: grant_id, expires_at_ms, detail
+Errors: invalid_input, invalid_execution_id, invalid_capabilities, execution_not_found, lane_not_claimable, invalid_lane_id, grant_already_exists, capability_mismatch$$;

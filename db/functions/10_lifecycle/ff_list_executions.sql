@@ -1,0 +1,55 @@
+create or replace function ff_list_executions(
+    p_lane_id text default null,
+    p_namespace text default null,
+    p_public_state text default null,
+    p_flow_id uuid default null,
+    p_tag_key text default null,
+    p_tag_value text default null,
+    p_after text default null,
+    p_limit int default 100
+) returns table (
+    cursor text, execution_id text, namespace text, lane_id text, flow_id uuid, execution_kind text, public_state text,
+    priority int, created_at_ms bigint, terminal_at_ms bigint
+)
+language plpgsql stable security definer
+set search_path from current
+as $$
+declare
+    v_after ff_time_cursor := ff__decode_time_cursor(p_after);
+    v_tag jsonb;
+begin
+    perform ff__check_limit(p_limit);
+    if p_public_state not in ('waiting', 'resumable', 'delayed', 'waiting_children', 'rate_limited', 'active', 'suspended',
+                              'completed', 'failed', 'cancelled', 'expired', 'skipped') then
+        perform ff__invalid('p_public_state', 'is not a public state',
+                            jsonb_build_object('value', left(p_public_state, 64)));
+    elsif p_tag_key is not null then
+        perform ff__check_tag_key(p_tag_key);
+    elsif p_tag_value is not null then
+        perform ff__invalid('p_tag_key', 'must be given with p_tag_value');
+    end if;
+    if p_tag_value is not null then
+        v_tag := jsonb_build_object(p_tag_key, p_tag_value);
+    end if;
+    return query
+        select i.created_at_ms::text || '-' || i.execution_id::text, ff__wire_id(c.partition_key, c.execution_id),
+               c.namespace, c.lane_id, c.flow_id, i.execution_kind, c.public_state, c.priority, c.created_at_ms,
+               c.terminal_at_ms
+          from ff_exec_input i join ff_exec_core c on c.execution_id = i.execution_id
+         where (v_after.at_ms is null or (i.created_at_ms, i.execution_id) > (v_after.at_ms, v_after.id))
+           and (p_lane_id is null or c.lane_id = p_lane_id)
+           and (p_namespace is null or i.namespace = p_namespace)
+           and (p_public_state is null or c.public_state = p_public_state)
+           and (p_flow_id is null or c.flow_id = p_flow_id)
+           and (p_tag_key is null or (i.tags <> '{}' and i.tags ? p_tag_key))
+           and (v_tag is null or i.tags @> v_tag)
+         order by i.created_at_ms, i.execution_id limit p_limit;
+end
+$$;
+
+comment on function ff_list_executions(text, text, text, uuid, text, text, text, int) is
+$$Executions by the time of their creation, filtered by lane, namespace, state, flow or tag. p_after: the cursor of the last
+row read; it stays good when that row is gone.
+
+Nullable: flow_id, terminal_at_ms
+Errors: invalid_input, invalid_tag_key, invalid_cursor$$;

@@ -1,0 +1,36 @@
+create or replace function ff_list_expired_leases(
+    p_namespace text default null, p_grace_ms bigint default 0, p_after text default null, p_limit int default 1000
+) returns table (
+    cursor text, execution_id text, namespace text, lane_id text, lease_epoch bigint, attempt_index int, worker_id text,
+    worker_instance_id text, expires_at_ms bigint, ownership_state text
+)
+language plpgsql stable security definer
+set search_path from current
+as $$
+declare
+    v_after ff_time_cursor := ff__decode_time_cursor(p_after);
+    v_now bigint := ff_now_ms();
+begin
+    perform ff__check_limit(p_limit, 10000);
+    if p_grace_ms is null or p_grace_ms not between 0 and 9007199254740991 then
+        perform ff__invalid('p_grace_ms', 'must be 0 or more');
+    end if;
+    return query
+        select c.lease_expires_at_ms::text || '-' || c.execution_id::text, ff__wire_id(c.partition_key, c.execution_id),
+               c.namespace, c.lane_id, c.lease_epoch, c.current_attempt_index, c.worker_id, c.worker_instance_id,
+               c.lease_expires_at_ms, c.ownership_state
+          from ff_exec_core c
+         where c.lifecycle_phase = 'active' and c.ownership_state in ('leased', 'lease_expired_reclaimable')
+           and c.lease_expires_at_ms + p_grace_ms <= v_now
+           and (p_namespace is null or c.namespace = p_namespace)
+           and (p_after is null or (c.lease_expires_at_ms, c.execution_id) > (v_after.at_ms, v_after.id))
+         order by c.lease_expires_at_ms, c.execution_id limit p_limit;
+end
+$$;
+
+comment on function ff_list_expired_leases(text, bigint, text, int) is
+$$Leases that ran out at least p_grace_ms ago and that nobody has reclaimed, oldest first. p_after: the cursor of the last
+row read.
+
+Outcomes: ownership_state = leased | lease_expired_reclaimable
+Errors: invalid_input, invalid_cursor$$;

@@ -1,0 +1,20 @@
+create or replace function ff_read_execution_state(p_execution_id text)
+returns table (public_state text)
+language plpgsql stable security definer rows 1
+set search_path from current
+as $$
+declare
+    v_id uuid := ff__execution_uuid(p_execution_id);
+begin
+    return query
+        select c.public_state
+          from ff_exec_core c
+         where c.execution_id = v_id;
+end
+$$;
+
+comment on function ff_read_execution_state(text) is
+$$The state of an execution as people see it. No row: there is no such execution.
+
+Rows: at most one
+Errors: invalid_input, invalid_execution_id$$;

@@ -1,0 +1,30 @@
+-- Locks: the execution. Repeatable.
+create or replace function ff_set_execution_tags(p_execution_id text, p_tags jsonb, out tags jsonb)
+language plpgsql volatile security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    e ff_exec;
+    v_old jsonb;
+begin
+    perform ff__check_tags('p_tags', p_tags, true);
+    e := ff__lock_execution(p_execution_id);
+    select i.tags into v_old from ff_exec_input i where i.execution_id = e.execution_id;
+    tags := jsonb_strip_nulls(v_old || p_tags);
+    if (select count(*) from jsonb_object_keys(tags)) > 64 then
+        perform ff__invalid('p_tags', 'makes more than 64 tags', jsonb_build_object('execution_id', p_execution_id));
+    end if;
+    if tags <> v_old then
+        update ff_exec_input i set tags = ff_set_execution_tags.tags where i.execution_id = e.execution_id;
+        update ff_exec_core c set last_mutation_at_ms = e.now_ms where c.execution_id = e.execution_id;
+    end if;
+end
+$$;
+
+comment on function ff_set_execution_tags(text, jsonb) is
+$$Merges tags into those of an execution; a JSON null deletes a key. Allowed in every state. Answers with all its tags.
+
+Errors: invalid_input, invalid_execution_id, invalid_tag_key, execution_not_found$$;

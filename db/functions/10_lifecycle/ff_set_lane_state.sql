@@ -1,0 +1,68 @@
+-- Locks: the lane (waits for it).
+create or replace function ff_set_lane_state(
+    p_lane_id text,
+    p_state text,
+    p_reason text default null,
+    out outcome text,
+    out previous_state text,
+    out state text
+)
+language plpgsql volatile security definer
+set search_path from current
+as $$
+declare
+    v_now bigint;
+    v_ord bigint := pg_current_xact_id()::text::bigint;
+    v_last bigint;
+    v_gen int;
+begin
+    perform ff__check_lane_id(p_lane_id);
+    if p_state is null or p_state not in ('active', 'paused', 'draining', 'disabled') then
+        perform ff__invalid('p_state', 'must be active, paused, draining or disabled');
+    elsif p_reason is not null then
+        perform ff__check_text('p_reason', p_reason, 0, 4096);
+    end if;
+    state := p_state;
+    insert into ff_lane_registry (
+        lane_id, state, state_reason, state_changed_at_ms, registered_at_ms, registered_by, last_event_ord)
+    select p_lane_id, p_state, p_reason, n.now_ms, n.now_ms, 'set_lane_state', v_ord from (select ff_now_ms()) n(now_ms)
+    on conflict do nothing;
+    if found then
+        outcome := 'created';
+    else
+        select l.state, l.last_event_ord into previous_state, v_last
+          from ff_lane_registry l where l.lane_id = p_lane_id for update;
+        outcome := case when previous_state = p_state then 'unchanged' else 'changed' end;
+        v_ord := greatest(v_ord, v_last);
+    end if;
+    if outcome = 'unchanged' then
+        return;
+    end if;
+    v_now := ff_now_ms();
+    if outcome = 'changed' then
+        update ff_lane_registry l
+           set state = p_state, state_reason = p_reason, state_changed_at_ms = v_now, last_event_ord = v_ord
+         where l.lane_id = p_lane_id;
+        if p_state in ('active', 'draining') then
+            perform ff__wake_lane(p_lane_id);
+        end if;
+    end if;
+    v_gen := ff__event_gate('operator', 'lane_state_changed');
+    if v_gen is not null then
+        insert into ff_event (family, event_type, gen, ord, occurred_at_ms, lane_id, reason, details)
+        values ('operator', 'lane_state_changed', v_gen, v_ord, v_now, p_lane_id, p_reason,
+                jsonb_build_object('previous_state', previous_state, 'state', p_state));
+    end if;
+end
+$$;
+
+comment on function ff_set_lane_state(text, text, text) is
+$$Opens, pauses, drains or disables a lane. active: takes and hands out work; paused: only takes it; draining: only hands
+it out; disabled: neither. Leases that are held go on in every state. An unknown lane is created in that state.
+Holds for every call that starts after this one has committed.
+
+Outcomes: outcome = created | changed | unchanged
+Outcomes: previous_state = active | paused | draining | disabled
+Outcomes: state = active | paused | draining | disabled
+Nullable: previous_state
+Errors: invalid_input, invalid_lane_id$$;
