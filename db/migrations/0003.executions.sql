@@ -4,7 +4,8 @@ set local lock_timeout = '10s';
 
 -- What a worker proves when it speaks for an execution. Internal: no public signature shows it.
 create type ff_fence as (
-    execution_id  text,
+    execution_id  uuid,
+    wire_id       text,
     attempt_index int,
     lease_id      uuid,
     lease_epoch   bigint,
@@ -12,7 +13,8 @@ create type ff_fence as (
 );
 
 -- What an operation knows of an execution it has locked: the columns that decide, and its own time and place in the
--- event order. Narrow on purpose: every column that is carried costs on every call. Internal.
+-- event order; lease_end is the event that a lease given up in this operation still has to say. Narrow on purpose: every
+-- column that is carried costs on every call. Internal.
 create type ff_exec as (
     execution_id          uuid,
     partition_key         smallint,
@@ -41,7 +43,9 @@ create type ff_exec as (
     worker_id             text,
     worker_instance_id    text,
     ord                   bigint,
-    now_ms                bigint
+    now_ms                bigint,
+    lease_end             text,
+    lease_end_reason      text
 );
 
 -- A place in a list that is ordered by time. Internal.

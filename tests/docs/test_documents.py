@@ -85,7 +85,7 @@ def test_the_states_in_the_documents_are_those_the_database_accepts(db):
         db,
         """
         select p.phase, o.own, g.elig, b.reason, t.outcome, a.attempt, n.n,
-               ff__public_state(p.phase, g.elig, t.outcome, a.attempt) as public_state
+               ff__public_state(p.phase, o.own, g.elig, b.reason, t.outcome, a.attempt, n.n) as public_state
           from unnest('{submitted,runnable,active,suspended,terminal}'::text[]) p(phase)
          cross join unnest('{unowned,leased,lease_expired_reclaimable,lease_revoked}'::text[]) o(own)
          cross join unnest('{eligible_now,not_eligible_until_time,blocked_by_dependencies,blocked_by_budget,
@@ -100,7 +100,7 @@ def test_the_states_in_the_documents_are_those_the_database_accepts(db):
          cross join unnest('{none,pending_first_attempt,running_attempt,attempt_interrupted,pending_retry_attempt,
                              pending_replay_attempt,attempt_terminal}'::text[]) a(attempt)
          cross join unnest('{0,1}'::int[]) n(n)
-         where ff__legal_vector(p.phase, o.own, g.elig, b.reason, t.outcome, a.attempt, n.n)
+         where ff__public_state(p.phase, o.own, g.elig, b.reason, t.outcome, a.attempt, n.n) is not null
         """,
     )
     # R1 3, R2 1, R3 3 reasons x 4, R4 4, R5 2 x 4, R6 4; A1, A2, A3; S1 7 reasons: each with any count. T: 5 outcomes.

@@ -12,7 +12,7 @@ as $$
 declare
     v_fence ff_fence := ff__decode_handle(p_handle);
 begin
-    execution_id := v_fence.execution_id;
+    execution_id := v_fence.wire_id;
     attempt_index := v_fence.attempt_index;
     lease_id := v_fence.lease_id;
     lease_epoch := v_fence.lease_epoch;

@@ -17,13 +17,13 @@ begin
         perform ff__check_text('p_result_encoding', p_result_encoding, 0, 64);
     end if;
     if p_override then
-        e := ff__override(p_fence.execution_id, p_fence.attempt_index, 'complete');
+        e := ff__override(p_fence.wire_id, p_fence.attempt_index, 'complete');
     else
         e := ff__fence(p_fence, 'complete');
     end if;
     replayed := e.execution_id is null;
     if replayed then
-        terminal_at_ms := (ff__recorded_release(ff__execution_uuid(p_fence.execution_id), p_fence,
+        terminal_at_ms := (ff__recorded_release(p_fence,
                                                 'complete')).ended_at_ms;
         return;
     end if;

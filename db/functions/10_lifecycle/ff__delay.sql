@@ -22,13 +22,13 @@ begin
                             jsonb_build_object('value', p_delay_ms));
     end if;
     if p_override then
-        e := ff__override(p_fence.execution_id, p_fence.attempt_index, 'delay');
+        e := ff__override(p_fence.wire_id, p_fence.attempt_index, 'delay');
     else
         e := ff__fence(p_fence, 'delay');
     end if;
     replayed := e.execution_id is null;
     if replayed then
-        v_detail := (ff__recorded_release(ff__execution_uuid(p_fence.execution_id), p_fence, 'delay')).release_detail;
+        v_detail := (ff__recorded_release(p_fence, 'delay')).release_detail;
         public_state := v_detail ->> 'public_state';
         delay_until_ms := (v_detail ->> 'delay_until_ms')::bigint;
         return;

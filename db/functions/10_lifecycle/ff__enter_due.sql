@@ -8,13 +8,6 @@ declare
     v_id uuid;
     e ff_exec;
 begin
-    perform from ff_exec_core c
-      where c.lane_id = p_lane_id and coalesce(c.lease_check_at_ms, c.delay_until_ms) <= v_now
-        and (c.ownership_state = 'leased' or c.eligibility_state = 'not_eligible_until_time')
-      limit 1;
-    if not found then
-        return;
-    end if;
     for v_id in
         select c.execution_id from ff_exec_core c
          where c.lane_id = p_lane_id and coalesce(c.lease_check_at_ms, c.delay_until_ms) <= v_now

@@ -14,12 +14,12 @@ begin
         perform ff__check_text('p_category', p_category, 1, 256);
     end if;
     if p_override then
-        e := ff__override(p_fence.execution_id, p_fence.attempt_index, 'fail');
+        e := ff__override(p_fence.wire_id, p_fence.attempt_index, 'fail');
     else
         e := ff__fence(p_fence, 'fail');
     end if;
     if e.execution_id is null then
-        return (ff__recorded_release(ff__execution_uuid(p_fence.execution_id), p_fence, 'fail')).release_detail
+        return (ff__recorded_release(p_fence, 'fail')).release_detail
                || '{"replayed": true}';
     end if;
     return ff__fail(e, case when p_override then 'override' else 'fail' end, left(coalesce(p_reason, ''), 4096),

@@ -5,7 +5,7 @@ create or replace function ff__fence(p_fence ff_fence, p_op text default null) r
 language plpgsql volatile
 as $$
 declare
-    e ff_exec := ff__lock_execution(p_fence.execution_id);
+    e ff_exec := ff__open(p_fence.execution_id);
     v_none ff_exec;
     v_same boolean := e.lifecycle_phase = 'active'
         and e.lease_id = p_fence.lease_id and e.lease_epoch = p_fence.lease_epoch
@@ -15,29 +15,32 @@ begin
     if v_same and e.ownership_state = 'leased' and e.lease_expires_at_ms > e.now_ms then
         return e;
     end if;
+    if e.execution_id is null then
+        perform ff__not_found(p_fence.wire_id);
+    end if;
     if p_op is not null and not v_same
-       and (ff__recorded_release(e.execution_id, p_fence, p_op)).attempt_index is not null then
+       and (ff__recorded_release(p_fence, p_op)).attempt_index is not null then
         return v_none;
     end if;
     if e.lifecycle_phase <> 'active' then
         perform ff__not_active(e);
     elsif not v_same then
-        perform ff__raise('stale_lease', format('execution %s has lease epoch %s, not %s', p_fence.execution_id,
+        perform ff__raise('stale_lease', format('execution %s has lease epoch %s, not %s', p_fence.wire_id,
                                                 e.lease_epoch, p_fence.lease_epoch),
                           jsonb_build_object(
-                              'execution_id', p_fence.execution_id, 'lease_epoch', e.lease_epoch,
+                              'execution_id', p_fence.wire_id, 'lease_epoch', e.lease_epoch,
                               'attempt_index', e.current_attempt_index));
     elsif e.ownership_state = 'lease_revoked' then
-        perform ff__raise('lease_revoked', format('the lease on execution %s was revoked', p_fence.execution_id),
+        perform ff__raise('lease_revoked', format('the lease on execution %s was revoked', p_fence.wire_id),
                           jsonb_build_object(
-                              'execution_id', p_fence.execution_id,
+                              'execution_id', p_fence.wire_id,
                               'reason', (select c.lease_revoke_reason from ff_exec_core c
                                           where c.execution_id = e.execution_id)));
     end if;
-    perform ff__raise('lease_expired', format('the lease on execution %s expired %s ms ago', p_fence.execution_id,
+    perform ff__raise('lease_expired', format('the lease on execution %s expired %s ms ago', p_fence.wire_id,
                                               e.now_ms - e.lease_expires_at_ms),
                       jsonb_build_object(
-                          'execution_id', p_fence.execution_id, 'reason', ff__lapse_reason(e),
+                          'execution_id', p_fence.wire_id, 'reason', ff__lapse_reason(e),
                           'lease_expires_at_ms', e.lease_expires_at_ms));
     return null;
 end

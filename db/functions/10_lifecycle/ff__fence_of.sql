@@ -10,8 +10,9 @@ create or replace function ff__fence_of(
 ) returns ff_fence
 language plpgsql stable
 as $$
+declare
+    v_id uuid := ff__execution_uuid(p_execution_id);
 begin
-    perform ff__execution_uuid(p_execution_id);
     if num_nulls(p_lease_id, p_lease_epoch, p_attempt_id) = 3 and not p_override then
         perform ff__raise('fence_required', 'the call needs lease_id, lease_epoch and attempt_id',
                           jsonb_build_object('execution_id', p_execution_id));
@@ -19,6 +20,6 @@ begin
         perform ff__raise('partial_fence', 'lease_id, lease_epoch and attempt_id belong together',
                           jsonb_build_object('execution_id', p_execution_id));
     end if;
-    return (p_execution_id, p_attempt_index, p_lease_id, p_lease_epoch, p_attempt_id)::ff_fence;
+    return (v_id, p_execution_id, p_attempt_index, p_lease_id, p_lease_epoch, p_attempt_id)::ff_fence;
 end
 $$;

@@ -12,15 +12,16 @@ with e as (select c.*, ff__wire_id(c.partition_key, c.execution_id) as wire_id f
                   where f.trimmed_event_id = 0 and f.muted <@ '{renewed}'::text[])
     select 'legal_vector', e.wire_id,
            concat_ws(' / ', e.lifecycle_phase, e.ownership_state, e.eligibility_state, e.blocking_reason,
-                     e.terminal_outcome, e.attempt_state)
+                     e.terminal_outcome, e.attempt_state, e.public_state)
       from e
-     where not ff__legal_vector(e.lifecycle_phase, e.ownership_state, e.eligibility_state, e.blocking_reason,
-                                e.terminal_outcome, e.attempt_state, e.total_attempt_count)
+     where ff__public_state(e.lifecycle_phase, e.ownership_state, e.eligibility_state, e.blocking_reason,
+                            e.terminal_outcome, e.attempt_state, e.total_attempt_count) is null
     union all
     select 'public_state', e.wire_id, e.public_state
       from e
      where e.public_state is distinct from
-           ff__public_state(e.lifecycle_phase, e.eligibility_state, e.terminal_outcome, e.attempt_state)
+           ff__public_state(e.lifecycle_phase, e.ownership_state, e.eligibility_state, e.blocking_reason,
+                            e.terminal_outcome, e.attempt_state, e.total_attempt_count)
     union all
     select 'lease_columns', e.wire_id, e.lifecycle_phase
       from e

@@ -6,8 +6,7 @@ declare
     e ff_exec := ff__open(ff__execution_uuid(p_execution_id));
 begin
     if e.execution_id is null then
-        perform ff__raise('execution_not_found', format('no execution %s', p_execution_id),
-                          jsonb_build_object('execution_id', p_execution_id));
+        perform ff__not_found(p_execution_id);
     end if;
     return e;
 end

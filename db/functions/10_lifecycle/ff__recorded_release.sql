@@ -1,12 +1,12 @@
 -- The attempt whose lease with this fence was given up by p_op, or a row of NULLs. The memory behind the replay rule.
-create or replace function ff__recorded_release(p_execution_id uuid, p_fence ff_fence, p_op text) returns ff_attempt
+create or replace function ff__recorded_release(p_fence ff_fence, p_op text) returns ff_attempt
 language plpgsql stable
 as $$
 declare
     a ff_attempt;
 begin
     select t.* into a from ff_attempt t
-     where t.execution_id = p_execution_id
+     where t.execution_id = p_fence.execution_id
        and t.release_lease_id = p_fence.lease_id and t.release_lease_epoch = p_fence.lease_epoch
        and t.attempt_id = p_fence.attempt_id
        and (p_fence.attempt_index is null or t.attempt_index = p_fence.attempt_index)

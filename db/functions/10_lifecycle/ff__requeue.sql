@@ -58,6 +58,7 @@ begin
         last_transition_at_ms = e.now_ms, last_mutation_at_ms = e.now_ms, last_event_ord = e.ord
      where c.execution_id = e.execution_id
     returning c.public_state into v_state;
+    e := ff__say_lease_end(e);
     if not v_hold and not v_delayed then
         perform ff__wake_lane(e.lane_id);
     end if;

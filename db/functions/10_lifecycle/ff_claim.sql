@@ -41,13 +41,11 @@ declare
     e ff_exec;
     r ff_claim_row;
 begin
-    perform ff__check_claimant(p_worker_id, p_worker_instance_id, 'p_lease_ttl_ms', p_lease_ttl_ms, p_namespace);
-    v_capabilities := ff__check_capabilities('p_capabilities', p_capabilities);
-    if not ff__lane_claimable(p_lane_id) then
+    v_capabilities := ff__check_claim(p_lane_id, p_worker_id, p_worker_instance_id, p_capabilities, 'p_lease_ttl_ms',
+                                      p_lease_ttl_ms, p_namespace);
+    if v_capabilities is null then
         return;
     end if;
-
-    perform ff__enter_due(p_lane_id);
     e := ff__pick(p_lane_id, ff__covered_keys(p_lane_id, v_capabilities), p_namespace);
     if e.execution_id is null then
         perform ff__arm_lane(p_lane_id);

@@ -33,9 +33,14 @@ declare
     v_id uuid;
     v_existing uuid;
     v_hash bytea;
+    v_lane_state text;
     v_armed boolean;
     s ff_submission;
 begin
+    select l.state, l.wake_armed into v_lane_state, v_armed from ff_lane_registry l where l.lane_id = p_lane_id;
+    if not found then
+        perform ff__check_lane_id(p_lane_id);
+    end if;
     s := ff__check_submission(p_lane_id, p_execution_kind, p_priority, p_policy, p_tags, p_required_capabilities,
                               p_delay_until_ms, p_delay_ms, p_deadline_at_ms, p_namespace, p_payload_encoding,
                               p_creator, v_now);
@@ -64,7 +69,9 @@ begin
         v_existing := ff__same_request(v_id, v_hash);
     end if;
     if v_existing is null then
-        v_armed := ff__open_lane(p_lane_id, v_now);
+        if v_lane_state is null or v_lane_state not in ('active', 'paused') then
+            v_armed := ff__open_lane(p_lane_id, v_now);
+        end if;
         insert into ff_exec_input (
             execution_id, created_at_ms, namespace, execution_kind, creator, payload, payload_encoding, policy, tags,
             required_capabilities, request_hash)
