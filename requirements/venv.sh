@@ -192,6 +192,8 @@ said=$("$python" -I -c 'import importlib.util as u; u.find_spec("psycopg") and _
 finish() {
     site=$("$python" -I -c 'import sysconfig; print(sysconfig.get_path("purelib"))') || return 1
     printf '%s\n' "$here" > "$site/pyff-checkout.pth" || return 1
+    printf '%s\n' '#!/bin/sh' 'exec "$(dirname -- "$0")/python" -P -m pyff "$@"' > "$venv/bin/pyff" || return 1
+    chmod +x "$venv/bin/pyff" || return 1
     installed_stamp "$here/requirements/run.txt" > "$venv/pyff-run" || return 1    # test.txt includes run.txt
     [ "$profile" = run ] || installed_stamp "$lock" > "$venv/pyff-test" || return 1
     intact

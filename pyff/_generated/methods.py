@@ -9,15 +9,51 @@ from psycopg import Connection
 
 from pyff._generated import statements
 from pyff._generated.results import (
+    CancelExecutionResult,
+    CancelResult,
     CapabilitiesRow,
+    ChangePriorityResult,
     CheckInvariantsRow,
+    ClaimForWorkerResult,
     ClaimRow,
     CompleteResult,
     CreateExecutionResult,
+    DelayResult,
+    DescribeExecutionResult,
+    ExpireExecutionResult,
+    FailResult,
+    GetExecutionNamespaceResult,
+    GetExecutionResult,
+    GetExecutionTagResult,
     HandleDecodeResult,
     HandleEncodeResult,
+    HeartbeatWorkerResult,
+    IssueClaimGrantResult,
+    IssueReclaimGrantResult,
+    ListAttemptsRow,
+    ListExecutionsRow,
+    ListExpiredLeasesRow,
+    ListLanesRow,
+    ListWorkersRow,
+    MarkLeaseExpiredIfDueResult,
+    MarkWorkerDeadResult,
     PingResult,
+    ProgressResult,
+    PromoteDelayedResult,
+    ReadCurrentAttemptIndexResult,
+    ReadExecCoreFieldsRow,
+    ReadExecutionContextResult,
+    ReadExecutionInfoResult,
+    ReadExecutionStateResult,
+    ReadTotalAttemptCountResult,
+    ReclaimRow,
+    RegisterWorkerResult,
     RenewResult,
+    ReplayExecutionResult,
+    RevokeLeaseResult,
+    SetExecutionTagResult,
+    SetExecutionTagsResult,
+    SetLaneStateResult,
     SetSettingResult,
     SettingResult,
 )
@@ -38,11 +74,65 @@ class Methods(ABC):
         conn: Connection[object] | None,
     ) -> T: ...
 
+    def cancel(
+        self, handle: str, *, reason: str = "", conn: Connection[object] | None = None
+    ) -> CancelResult:
+        """The holder of the lease gives the work up for good: the execution ends cancelled. reason is cut at
+        4096 characters.
+
+        Raises: InvalidInput, InvalidHandle, InvalidExecutionId, ExecutionNotFound, ExecutionNotActive,
+        StaleLease, LeaseRevoked, LeaseExpired.
+        """
+        return self._call(statements.CANCEL, {"handle": handle, "reason": reason}, conn)
+
+    def cancel_execution(
+        self,
+        execution_id: str,
+        *,
+        reason: str = "",
+        source: str = "operator_override",
+        lease_id: UUID | None = None,
+        lease_epoch: int | None = None,
+        attempt_id: UUID | None = None,
+        conn: Connection[object] | None = None,
+    ) -> CancelExecutionResult:
+        """Cancels an execution in whatever state it is. source: operator_override, flow_cascade and
+        system_timeout need no fence; lease_holder needs the whole one. A lease that is held ends: its
+        holder is refused from then on.
+
+        Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionAlreadyTerminal,
+        FenceRequired, PartialFence, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
+        """
+        return self._call(
+            statements.CANCEL_EXECUTION,
+            {
+                "execution_id": execution_id,
+                "reason": reason,
+                "source": source,
+                "lease_id": lease_id,
+                "lease_epoch": lease_epoch,
+                "attempt_id": attempt_id,
+            },
+            conn,
+        )
+
     def capabilities(self, *, conn: Connection[object] | None = None) -> list[CapabilitiesRow]:
         """What this installation can do: one row per group of operations. note names the function to start
         with.
         """
         return self._call(statements.CAPABILITIES, {}, conn)
+
+    def change_priority(
+        self, execution_id: str, priority: int, *, conn: Connection[object] | None = None
+    ) -> ChangePriorityResult:
+        """Changes the priority of an execution that has not ended, clamped to 0..9000. Work that is running
+        uses it at its next claim.
+
+        Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionAlreadyTerminal.
+        """
+        return self._call(
+            statements.CHANGE_PRIORITY, {"execution_id": execution_id, "priority": priority}, conn
+        )
 
     def check_invariants(
         self, *, limit: int = 100, conn: Connection[object] | None = None
@@ -88,6 +178,145 @@ class Methods(ABC):
             conn,
         )
 
+    def claim_execution(
+        self,
+        execution_id: str,
+        grant_id: UUID,
+        worker_id: str,
+        worker_instance_id: str,
+        *,
+        lease_ttl_ms: int = 30000,
+        conn: Connection[object] | None = None,
+    ) -> ClaimRow | None:
+        """Starts a new attempt of one execution under a grant of kind claim.
+
+        Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotLeaseable,
+        UseClaimResumedExecution, ExecutionNotEligible, LaneNotClaimable, InvalidLaneId, InvalidClaimGrant,
+        ClaimGrantExpired.
+        """
+        return self._call(
+            statements.CLAIM_EXECUTION,
+            {
+                "execution_id": execution_id,
+                "grant_id": grant_id,
+                "worker_id": worker_id,
+                "worker_instance_id": worker_instance_id,
+                "lease_ttl_ms": lease_ttl_ms,
+            },
+            conn,
+        )
+
+    def claim_for_worker(
+        self,
+        lane_id: str,
+        worker_id: str,
+        worker_instance_id: str,
+        *,
+        capabilities: Sequence[str] = (),
+        grant_ttl_ms: int = 5000,
+        namespace: str | None = None,
+        conn: Connection[object] | None = None,
+    ) -> ClaimForWorkerResult | None:
+        """Picks the next execution of a lane as ff_claim does, and reserves it for a worker instead of
+        leasing it. The worker redeems the grant with ff_claim_from_grant before expires_at_ms; an expired
+        grant is simply ignored. No row: no work.
+
+        Raises: InvalidInput, InvalidLaneId, InvalidCapabilities.
+        """
+        return self._call(
+            statements.CLAIM_FOR_WORKER,
+            {
+                "lane_id": lane_id,
+                "worker_id": worker_id,
+                "worker_instance_id": worker_instance_id,
+                "capabilities": array(capabilities),
+                "grant_ttl_ms": grant_ttl_ms,
+                "namespace": namespace,
+            },
+            conn,
+        )
+
+    def claim_from_grant(
+        self,
+        grant_id: UUID,
+        worker_id: str,
+        worker_instance_id: str,
+        *,
+        lease_ttl_ms: int = 30000,
+        conn: Connection[object] | None = None,
+    ) -> list[ReclaimRow]:
+        """Redeems a grant of any kind: claim and resume answer claimed, reclaim as ff_reclaim_execution does.
+
+        Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotLeaseable,
+        UseClaimResumedExecution, NotAResumedExecution, ExecutionNotEligible, LaneNotClaimable,
+        InvalidLaneId, InvalidClaimGrant, ClaimGrantExpired.
+        """
+        return self._call(
+            statements.CLAIM_FROM_GRANT,
+            {
+                "grant_id": grant_id,
+                "worker_id": worker_id,
+                "worker_instance_id": worker_instance_id,
+                "lease_ttl_ms": lease_ttl_ms,
+            },
+            conn,
+        )
+
+    def claim_from_resume_grant(
+        self,
+        grant_id: UUID,
+        worker_id: str,
+        worker_instance_id: str,
+        *,
+        lease_ttl_ms: int = 30000,
+        conn: Connection[object] | None = None,
+    ) -> ClaimRow | None:
+        """ff_claim_resumed_execution, finding the execution by its grant.
+
+        Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotLeaseable,
+        UseClaimResumedExecution, NotAResumedExecution, ExecutionNotEligible, LaneNotClaimable,
+        InvalidLaneId, InvalidClaimGrant, ClaimGrantExpired.
+        """
+        return self._call(
+            statements.CLAIM_FROM_RESUME_GRANT,
+            {
+                "grant_id": grant_id,
+                "worker_id": worker_id,
+                "worker_instance_id": worker_instance_id,
+                "lease_ttl_ms": lease_ttl_ms,
+            },
+            conn,
+        )
+
+    def claim_resumed_execution(
+        self,
+        execution_id: str,
+        grant_id: UUID,
+        worker_id: str,
+        worker_instance_id: str,
+        *,
+        lease_ttl_ms: int = 30000,
+        conn: Connection[object] | None = None,
+    ) -> ClaimRow | None:
+        """Goes on with the paused attempt of one execution under a grant of kind resume: same attempt, new
+        lease.
+
+        Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotLeaseable,
+        NotAResumedExecution, ExecutionNotEligible, LaneNotClaimable, InvalidLaneId, InvalidClaimGrant,
+        ClaimGrantExpired.
+        """
+        return self._call(
+            statements.CLAIM_RESUMED_EXECUTION,
+            {
+                "execution_id": execution_id,
+                "grant_id": grant_id,
+                "worker_id": worker_id,
+                "worker_instance_id": worker_instance_id,
+                "lease_ttl_ms": lease_ttl_ms,
+            },
+            conn,
+        )
+
     def complete(
         self,
         handle: str,
@@ -105,6 +334,40 @@ class Methods(ABC):
         return self._call(
             statements.COMPLETE,
             {"handle": handle, "result": result, "result_encoding": result_encoding},
+            conn,
+        )
+
+    def complete_execution(
+        self,
+        execution_id: str,
+        *,
+        attempt_index: int | None = None,
+        lease_id: UUID | None = None,
+        lease_epoch: int | None = None,
+        attempt_id: UUID | None = None,
+        result: bytes | None = None,
+        result_encoding: str | None = None,
+        source: str = "lease_holder",
+        conn: Connection[object] | None = None,
+    ) -> CompleteResult:
+        """ff_complete by explicit fence. source operator_override, without a fence, completes an active
+        execution in its holder's place.
+
+        Raises: InvalidInput, InvalidExecutionId, FenceRequired, PartialFence, ExecutionNotFound,
+        ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
+        """
+        return self._call(
+            statements.COMPLETE_EXECUTION,
+            {
+                "execution_id": execution_id,
+                "attempt_index": attempt_index,
+                "lease_id": lease_id,
+                "lease_epoch": lease_epoch,
+                "attempt_id": attempt_id,
+                "result": result,
+                "result_encoding": result_encoding,
+                "source": source,
+            },
             conn,
         )
 
@@ -164,6 +427,174 @@ class Methods(ABC):
             conn,
         )
 
+    def delay(
+        self,
+        handle: str,
+        *,
+        delay_until_ms: int | None = None,
+        delay_ms: int | None = None,
+        conn: Connection[object] | None = None,
+    ) -> DelayResult:
+        """Pauses the attempt until a time, given as such or as a length, one of the two. The lease ends; the
+        next claim after that time goes on with the same attempt, and no retry is counted. A time that is
+        not in the future makes it claimable at once.
+
+        Raises: InvalidInput, InvalidHandle, InvalidExecutionId, ExecutionNotFound, ExecutionNotActive,
+        StaleLease, LeaseRevoked, LeaseExpired.
+        """
+        return self._call(
+            statements.DELAY, {"handle": handle, "delay_until_ms": delay_until_ms, "delay_ms": delay_ms}, conn
+        )
+
+    def delay_execution(
+        self,
+        execution_id: str,
+        *,
+        attempt_index: int | None = None,
+        lease_id: UUID | None = None,
+        lease_epoch: int | None = None,
+        attempt_id: UUID | None = None,
+        delay_until_ms: int | None = None,
+        delay_ms: int | None = None,
+        source: str = "lease_holder",
+        conn: Connection[object] | None = None,
+    ) -> DelayResult:
+        """ff_delay by explicit fence. source operator_override, without a fence, delays an active execution
+        in its holder's place.
+
+        Raises: InvalidInput, InvalidExecutionId, FenceRequired, PartialFence, ExecutionNotFound,
+        ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
+        """
+        return self._call(
+            statements.DELAY_EXECUTION,
+            {
+                "execution_id": execution_id,
+                "attempt_index": attempt_index,
+                "lease_id": lease_id,
+                "lease_epoch": lease_epoch,
+                "attempt_id": attempt_id,
+                "delay_until_ms": delay_until_ms,
+                "delay_ms": delay_ms,
+                "source": source,
+            },
+            conn,
+        )
+
+    def describe_execution(
+        self, execution_id: str, *, conn: Connection[object] | None = None
+    ) -> DescribeExecutionResult | None:
+        """Everything about one execution but its payload and results: state, attempt, lease, timers,
+        counters, outcome, tags, policy and the progress of its current attempt. No row: there is no such
+        execution.
+
+        Raises: InvalidInput, InvalidExecutionId.
+        """
+        return self._call(statements.DESCRIBE_EXECUTION, {"execution_id": execution_id}, conn)
+
+    def expire_execution(
+        self, execution_id: str, phase: str, *, conn: Connection[object] | None = None
+    ) -> ExpireExecutionResult:
+        """Applies a timer that has passed. attempt_timeout: the running attempt fails as a timeout, with a
+        retry if its policy has one left. execution_deadline: the execution ends expired, whatever its
+        state. The next claim would have done it.
+
+        Raises: InvalidInput, InvalidExecutionId.
+        """
+        return self._call(statements.EXPIRE_EXECUTION, {"execution_id": execution_id, "phase": phase}, conn)
+
+    def fail(
+        self,
+        handle: str,
+        *,
+        reason: str = "",
+        classification: str = "transient",
+        category: str | None = None,
+        conn: Connection[object] | None = None,
+    ) -> FailResult:
+        """Ends the attempt as failed. A retry follows when the stored policy allows it: not for
+        classification permanent or cancelled, only for retryable_categories if the policy names some, and
+        while retries are left; it becomes claimable at delay_until_ms, or at once. Otherwise the execution
+        ends failed. reason is cut at 4096 characters. classification: transient, permanent, infra_crash,
+        timeout, cancelled; category defaults to it.
+
+        Raises: InvalidInput, InvalidHandle, InvalidExecutionId, ExecutionNotFound, ExecutionNotActive,
+        StaleLease, LeaseRevoked, LeaseExpired.
+        """
+        return self._call(
+            statements.FAIL,
+            {"handle": handle, "reason": reason, "classification": classification, "category": category},
+            conn,
+        )
+
+    def fail_execution(
+        self,
+        execution_id: str,
+        *,
+        attempt_index: int | None = None,
+        lease_id: UUID | None = None,
+        lease_epoch: int | None = None,
+        attempt_id: UUID | None = None,
+        reason: str = "",
+        classification: str = "transient",
+        category: str | None = None,
+        source: str = "lease_holder",
+        conn: Connection[object] | None = None,
+    ) -> FailResult:
+        """ff_fail by explicit fence. source operator_override, without a fence, fails an active execution in
+        its holder's place.
+
+        Raises: InvalidInput, InvalidExecutionId, FenceRequired, PartialFence, ExecutionNotFound,
+        ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
+        """
+        return self._call(
+            statements.FAIL_EXECUTION,
+            {
+                "execution_id": execution_id,
+                "attempt_index": attempt_index,
+                "lease_id": lease_id,
+                "lease_epoch": lease_epoch,
+                "attempt_id": attempt_id,
+                "reason": reason,
+                "classification": classification,
+                "category": category,
+                "source": source,
+            },
+            conn,
+        )
+
+    def get_execution_namespace(
+        self, execution_id: str, *, conn: Connection[object] | None = None
+    ) -> GetExecutionNamespaceResult | None:
+        """The namespace of an execution. No row: there is no such execution.
+
+        Raises: InvalidInput, InvalidExecutionId.
+        """
+        return self._call(statements.GET_EXECUTION_NAMESPACE, {"execution_id": execution_id}, conn)
+
+    def get_execution_result(
+        self, execution_id: str, *, attempt_index: int | None = None, conn: Connection[object] | None = None
+    ) -> GetExecutionResult | None:
+        """The result of an execution: of the attempt that ended its current run; until it has ended, a row
+        without a result. attempt_index: the result of that attempt, also from before a replay. No row: no
+        such execution or attempt.
+
+        Raises: InvalidInput, InvalidExecutionId.
+        """
+        return self._call(
+            statements.GET_EXECUTION_RESULT,
+            {"execution_id": execution_id, "attempt_index": attempt_index},
+            conn,
+        )
+
+    def get_execution_tag(
+        self, execution_id: str, key: str, *, conn: Connection[object] | None = None
+    ) -> GetExecutionTagResult | None:
+        """The value of one tag. No row: the execution does not have it.
+
+        Raises: InvalidInput, InvalidExecutionId.
+        """
+        return self._call(statements.GET_EXECUTION_TAG, {"execution_id": execution_id, "key": key}, conn)
+
     def handle_decode(self, handle: str, *, conn: Connection[object] | None = None) -> HandleDecodeResult:
         """Unpacks a handle into execution id, attempt index and fence. Reads no table.
 
@@ -198,6 +629,229 @@ class Methods(ABC):
             conn,
         )
 
+    def heartbeat_worker(
+        self, worker_instance_id: str, *, namespace: str = "default", conn: Connection[object] | None = None
+    ) -> HeartbeatWorkerResult:
+        """Keeps a registration alive for its own time to live. One that has lapsed is not revived: register
+        again.
+
+        Raises: InvalidInput.
+        """
+        return self._call(
+            statements.HEARTBEAT_WORKER,
+            {"worker_instance_id": worker_instance_id, "namespace": namespace},
+            conn,
+        )
+
+    def issue_claim_grant(
+        self,
+        execution_id: str,
+        worker_id: str,
+        worker_instance_id: str,
+        *,
+        capabilities: Sequence[str] = (),
+        grant_ttl_ms: int = 5000,
+        admission_summary: str | None = None,
+        conn: Connection[object] | None = None,
+    ) -> IssueClaimGrantResult:
+        """Reserves one execution for one worker for a short while. kind claim is redeemed with
+        ff_claim_execution, resume with ff_claim_resumed_execution, either with ff_claim_from_grant.
+
+        Raises: InvalidInput, InvalidExecutionId, InvalidCapabilities, ExecutionNotFound, LaneNotClaimable,
+        InvalidLaneId, ExecutionNotEligible, GrantAlreadyExists, CapabilityMismatch.
+        """
+        return self._call(
+            statements.ISSUE_CLAIM_GRANT,
+            {
+                "execution_id": execution_id,
+                "worker_id": worker_id,
+                "worker_instance_id": worker_instance_id,
+                "capabilities": array(capabilities),
+                "grant_ttl_ms": grant_ttl_ms,
+                "admission_summary": admission_summary,
+            },
+            conn,
+        )
+
+    def issue_grant_and_claim(
+        self,
+        execution_id: str,
+        *,
+        worker_id: str = "operator",
+        worker_instance_id: str = "operator",
+        lease_ttl_ms: int = 30000,
+        conn: Connection[object] | None = None,
+    ) -> ClaimRow | None:
+        """An operator takes one execution. Capabilities, the state of the lane and admission are not asked
+        for; it must be ready, or its delay over.
+
+        Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, LeaseConflict, ExecutionNotLeaseable,
+        ExecutionNotEligible, GrantAlreadyExists.
+        """
+        return self._call(
+            statements.ISSUE_GRANT_AND_CLAIM,
+            {
+                "execution_id": execution_id,
+                "worker_id": worker_id,
+                "worker_instance_id": worker_instance_id,
+                "lease_ttl_ms": lease_ttl_ms,
+            },
+            conn,
+        )
+
+    def issue_reclaim_grant(
+        self,
+        execution_id: str,
+        worker_id: str,
+        worker_instance_id: str,
+        *,
+        capabilities: Sequence[str] = (),
+        grant_ttl_ms: int = 5000,
+        conn: Connection[object] | None = None,
+    ) -> IssueReclaimGrantResult:
+        """Reserves crashed work for a worker, to be redeemed with ff_reclaim_execution. Work whose deadline
+        or attempt timeout has passed, or that crashed as often as it may, is ended instead; detail says
+        why there is no grant.
+
+        Raises: InvalidInput, InvalidExecutionId, InvalidCapabilities, ExecutionNotFound, LaneNotClaimable,
+        InvalidLaneId, GrantAlreadyExists, CapabilityMismatch.
+        """
+        return self._call(
+            statements.ISSUE_RECLAIM_GRANT,
+            {
+                "execution_id": execution_id,
+                "worker_id": worker_id,
+                "worker_instance_id": worker_instance_id,
+                "capabilities": array(capabilities),
+                "grant_ttl_ms": grant_ttl_ms,
+            },
+            conn,
+        )
+
+    def list_attempts(
+        self, execution_id: str, *, conn: Connection[object] | None = None
+    ) -> list[ListAttemptsRow]:
+        """The attempts of an execution in their order, without their results.
+
+        Raises: InvalidInput, InvalidExecutionId.
+        """
+        return self._call(statements.LIST_ATTEMPTS, {"execution_id": execution_id}, conn)
+
+    def list_executions(
+        self,
+        *,
+        lane_id: str | None = None,
+        namespace: str | None = None,
+        public_state: str | None = None,
+        flow_id: UUID | None = None,
+        tag_key: str | None = None,
+        tag_value: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+        conn: Connection[object] | None = None,
+    ) -> list[ListExecutionsRow]:
+        """Executions by the time of their creation, filtered by lane, namespace, state, flow or tag. after:
+        the cursor of the last row read; it stays good when that row is gone.
+
+        Raises: InvalidInput, InvalidTagKey, InvalidCursor.
+        """
+        return self._call(
+            statements.LIST_EXECUTIONS,
+            {
+                "lane_id": lane_id,
+                "namespace": namespace,
+                "public_state": public_state,
+                "flow_id": flow_id,
+                "tag_key": tag_key,
+                "tag_value": tag_value,
+                "after": after,
+                "limit": limit,
+            },
+            conn,
+        )
+
+    def list_expired_leases(
+        self,
+        *,
+        namespace: str | None = None,
+        grace_ms: int = 0,
+        after: str | None = None,
+        limit: int = 1000,
+        conn: Connection[object] | None = None,
+    ) -> list[ListExpiredLeasesRow]:
+        """Leases that ran out at least grace_ms ago and that nobody has reclaimed, oldest first. after: the
+        cursor of the last row read.
+
+        Raises: InvalidInput, InvalidCursor.
+        """
+        return self._call(
+            statements.LIST_EXPIRED_LEASES,
+            {"namespace": namespace, "grace_ms": grace_ms, "after": after, "limit": limit},
+            conn,
+        )
+
+    def list_lanes(
+        self, *, after: str | None = None, limit: int = 100, conn: Connection[object] | None = None
+    ) -> list[ListLanesRow]:
+        """The lanes by their id. after: the last lane_id read.
+
+        Raises: InvalidInput.
+        """
+        return self._call(statements.LIST_LANES, {"after": after, "limit": limit}, conn)
+
+    def list_workers(
+        self,
+        *,
+        namespace: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+        conn: Connection[object] | None = None,
+    ) -> list[ListWorkersRow]:
+        """Registered workers of one namespace, or of all, and whether they are alive. after: the cursor of
+        the last row read.
+
+        Raises: InvalidInput, InvalidCursor.
+        """
+        return self._call(
+            statements.LIST_WORKERS, {"namespace": namespace, "after": after, "limit": limit}, conn
+        )
+
+    def mark_lease_expired_if_due(
+        self, execution_id: str, *, conn: Connection[object] | None = None
+    ) -> MarkLeaseExpiredIfDueResult:
+        """Marks a lease that ran out, so that the execution shows as reclaimable. The next claim would have
+        done it. already_satisfied with reason not_found, not_active, already_expired, already_revoked or
+        not_yet_expired.
+
+        Raises: InvalidInput, InvalidExecutionId.
+        """
+        return self._call(statements.MARK_LEASE_EXPIRED_IF_DUE, {"execution_id": execution_id}, conn)
+
+    def mark_worker_dead(
+        self,
+        worker_instance_id: str,
+        *,
+        reason: str = "",
+        namespace: str = "default",
+        revoke_leases: bool = False,
+        conn: Connection[object] | None = None,
+    ) -> MarkWorkerDeadResult:
+        """Removes a worker's registration. With revoke_leases every live lease of that instance in that
+        namespace is revoked, so that others can claim its work at once, registered or not. Repeatable.
+
+        Raises: InvalidInput.
+        """
+        return self._call(
+            statements.MARK_WORKER_DEAD,
+            {
+                "worker_instance_id": worker_instance_id,
+                "reason": reason,
+                "namespace": namespace,
+                "revoke_leases": revoke_leases,
+            },
+            conn,
+        )
+
     def now_ms(self, *, conn: Connection[object] | None = None) -> int:
         """The engine's clock: milliseconds since the epoch, by the database server."""
         return self._call(statements.NOW_MS, {}, conn)
@@ -205,6 +859,152 @@ class Methods(ABC):
     def ping(self, *, conn: Connection[object] | None = None) -> PingResult:
         """Answers when the engine can be reached: its clock and its schema version."""
         return self._call(statements.PING, {}, conn)
+
+    def progress(
+        self,
+        handle: str,
+        *,
+        percent: int | None = None,
+        message: str | None = None,
+        conn: Connection[object] | None = None,
+    ) -> ProgressResult:
+        """Says how far the work is: 0 to 100 percent, a message (cut at 4096 characters), or both; NULL
+        leaves a value as it is. Kept on the attempt; a new attempt starts empty. Does not extend the
+        lease.
+
+        Raises: InvalidInput, InvalidHandle, InvalidExecutionId, ExecutionNotFound, ExecutionNotActive,
+        StaleLease, LeaseRevoked, LeaseExpired.
+        """
+        return self._call(
+            statements.PROGRESS, {"handle": handle, "percent": percent, "message": message}, conn
+        )
+
+    def promote_delayed(
+        self, execution_id: str, *, conn: Connection[object] | None = None
+    ) -> PromoteDelayedResult:
+        """Makes an execution whose delay has ended claimable. The next claim would have done it.
+
+        Raises: InvalidInput, InvalidExecutionId.
+        """
+        return self._call(statements.PROMOTE_DELAYED, {"execution_id": execution_id}, conn)
+
+    def read_current_attempt_index(
+        self, execution_id: str, *, conn: Connection[object] | None = None
+    ) -> ReadCurrentAttemptIndexResult | None:
+        """The index of the current or last attempt; NULL before the first claim. No row: there is no such
+        execution.
+
+        Raises: InvalidInput, InvalidExecutionId.
+        """
+        return self._call(statements.READ_CURRENT_ATTEMPT_INDEX, {"execution_id": execution_id}, conn)
+
+    def read_exec_core_fields(
+        self, execution_id: str, fields: Sequence[str], *, conn: Connection[object] | None = None
+    ) -> list[ReadExecCoreFieldsRow]:
+        """Some fields of ff_describe_execution as text, in the order asked for. No rows: there is no such
+        execution.
+
+        Raises: InvalidInput, InvalidExecutionId.
+        """
+        return self._call(
+            statements.READ_EXEC_CORE_FIELDS, {"execution_id": execution_id, "fields": array(fields)}, conn
+        )
+
+    def read_execution_context(
+        self, execution_id: str, *, conn: Connection[object] | None = None
+    ) -> ReadExecutionContextResult | None:
+        """What an execution was submitted with, and its tags. No row: there is no such execution.
+
+        Raises: InvalidInput, InvalidExecutionId.
+        """
+        return self._call(statements.READ_EXECUTION_CONTEXT, {"execution_id": execution_id}, conn)
+
+    def read_execution_info(
+        self, execution_id: str, *, conn: Connection[object] | None = None
+    ) -> ReadExecutionInfoResult | None:
+        """Identity, state vector and times of an execution. No row: there is no such execution.
+
+        Raises: InvalidInput, InvalidExecutionId.
+        """
+        return self._call(statements.READ_EXECUTION_INFO, {"execution_id": execution_id}, conn)
+
+    def read_execution_state(
+        self, execution_id: str, *, conn: Connection[object] | None = None
+    ) -> ReadExecutionStateResult | None:
+        """The state of an execution as people see it. No row: there is no such execution.
+
+        Raises: InvalidInput, InvalidExecutionId.
+        """
+        return self._call(statements.READ_EXECUTION_STATE, {"execution_id": execution_id}, conn)
+
+    def read_total_attempt_count(
+        self, execution_id: str, *, conn: Connection[object] | None = None
+    ) -> ReadTotalAttemptCountResult | None:
+        """How many attempts an execution has had. No row: there is no such execution.
+
+        Raises: InvalidInput, InvalidExecutionId.
+        """
+        return self._call(statements.READ_TOTAL_ATTEMPT_COUNT, {"execution_id": execution_id}, conn)
+
+    def reclaim_execution(
+        self,
+        execution_id: str,
+        grant_id: UUID,
+        worker_id: str,
+        worker_instance_id: str,
+        *,
+        lease_ttl_ms: int = 30000,
+        max_reclaim_count: int | None = None,
+        conn: Connection[object] | None = None,
+    ) -> list[ReclaimRow]:
+        """Takes over crashed work under a grant of kind reclaim: the interrupted attempt ends, a new one
+        starts. At the cap of the policy, or at max_reclaim_count if that is lower, the execution ends
+        failed instead.
+
+        Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, InvalidClaimGrant, LaneNotClaimable,
+        InvalidLaneId.
+        """
+        return self._call(
+            statements.RECLAIM_EXECUTION,
+            {
+                "execution_id": execution_id,
+                "grant_id": grant_id,
+                "worker_id": worker_id,
+                "worker_instance_id": worker_instance_id,
+                "lease_ttl_ms": lease_ttl_ms,
+                "max_reclaim_count": max_reclaim_count,
+            },
+            conn,
+        )
+
+    def register_worker(
+        self,
+        worker_id: str,
+        worker_instance_id: str,
+        lanes: Sequence[str],
+        *,
+        capabilities: Sequence[str] = (),
+        liveness_ttl_ms: int = 30000,
+        namespace: str = "default",
+        conn: Connection[object] | None = None,
+    ) -> RegisterWorkerResult:
+        """Announces a worker: its lanes and capabilities, for people to see. Claiming does not require it.
+        Alive until next_expiry_ms unless it sends heartbeats.
+
+        Raises: InvalidInput, InvalidLaneId, InvalidCapabilities, WorkerInstanceConflict.
+        """
+        return self._call(
+            statements.REGISTER_WORKER,
+            {
+                "worker_id": worker_id,
+                "worker_instance_id": worker_instance_id,
+                "lanes": array(lanes),
+                "capabilities": array(capabilities),
+                "liveness_ttl_ms": liveness_ttl_ms,
+                "namespace": namespace,
+            },
+            conn,
+        )
 
     def renew(
         self, handle: str, *, lease_ttl_ms: int | None = None, conn: Connection[object] | None = None
@@ -247,6 +1047,91 @@ class Methods(ABC):
             conn,
         )
 
+    def replay_execution(
+        self,
+        execution_id: str,
+        *,
+        reason: str | None = None,
+        requested_by: str | None = None,
+        conn: Connection[object] | None = None,
+    ) -> ReplayExecutionResult:
+        """Runs an ended execution again, as often as its policy's max_replay_count allows. Attempts, results
+        and the lease epoch are kept; retries and reclaims count from zero; the deadline of the policy
+        starts anew.
+
+        Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotTerminal,
+        MaxReplaysExhausted, FlowAlreadyTerminal.
+        """
+        return self._call(
+            statements.REPLAY_EXECUTION,
+            {"execution_id": execution_id, "reason": reason, "requested_by": requested_by},
+            conn,
+        )
+
+    def revoke_lease(
+        self,
+        execution_id: str,
+        *,
+        reason: str = "operator",
+        expected_lease_id: UUID | None = None,
+        worker_instance_id: str | None = None,
+        conn: Connection[object] | None = None,
+    ) -> RevokeLeaseResult:
+        """Takes a live lease away. The work can be claimed by others at once; its former holder is refused
+        with lease_revoked. expected_lease_id, worker_instance_id: only if it is that lease, only if that
+        worker holds it. already_satisfied with reason no_active_lease, already_revoked, already_expired,
+        lease_id_mismatch or different_worker_instance.
+
+        Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound.
+        """
+        return self._call(
+            statements.REVOKE_LEASE,
+            {
+                "execution_id": execution_id,
+                "reason": reason,
+                "expected_lease_id": expected_lease_id,
+                "worker_instance_id": worker_instance_id,
+            },
+            conn,
+        )
+
+    def set_execution_tag(
+        self, execution_id: str, key: str, value: str, *, conn: Connection[object] | None = None
+    ) -> SetExecutionTagResult:
+        """Sets one tag of an execution; NULL deletes it. Allowed in every state.
+
+        Raises: InvalidInput, InvalidExecutionId, InvalidTagKey, ExecutionNotFound.
+        """
+        return self._call(
+            statements.SET_EXECUTION_TAG, {"execution_id": execution_id, "key": key, "value": value}, conn
+        )
+
+    def set_execution_tags(
+        self, execution_id: str, tags: Mapping[str, str], *, conn: Connection[object] | None = None
+    ) -> SetExecutionTagsResult:
+        """Merges tags into those of an execution; a JSON null deletes a key. Allowed in every state. Answers
+        with all its tags.
+
+        Raises: InvalidInput, InvalidExecutionId, InvalidTagKey, ExecutionNotFound.
+        """
+        return self._call(
+            statements.SET_EXECUTION_TAGS, {"execution_id": execution_id, "tags": jsonb(tags)}, conn
+        )
+
+    def set_lane_state(
+        self, lane_id: str, state: str, *, reason: str | None = None, conn: Connection[object] | None = None
+    ) -> SetLaneStateResult:
+        """Opens, pauses, drains or disables a lane. active: takes and hands out work; paused: only takes it;
+        draining: only hands it out; disabled: neither. Leases that are held go on in every state. An
+        unknown lane is created in that state. Holds for every call that starts after this one has
+        committed.
+
+        Raises: InvalidInput, InvalidLaneId.
+        """
+        return self._call(
+            statements.SET_LANE_STATE, {"lane_id": lane_id, "state": state, "reason": reason}, conn
+        )
+
     def set_setting(
         self, name: str, value: str, *, conn: Connection[object] | None = None
     ) -> SetSettingResult:
@@ -265,3 +1150,34 @@ class Methods(ABC):
         Raises: InvalidInput.
         """
         return self._call(statements.SETTING, {"name": name}, conn)
+
+    def update_progress(
+        self,
+        execution_id: str,
+        *,
+        attempt_index: int | None = None,
+        lease_id: UUID | None = None,
+        lease_epoch: int | None = None,
+        attempt_id: UUID | None = None,
+        percent: int | None = None,
+        message: str | None = None,
+        conn: Connection[object] | None = None,
+    ) -> ProgressResult:
+        """ff_progress by explicit fence instead of a handle.
+
+        Raises: InvalidInput, InvalidExecutionId, FenceRequired, PartialFence, ExecutionNotFound,
+        ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
+        """
+        return self._call(
+            statements.UPDATE_PROGRESS,
+            {
+                "execution_id": execution_id,
+                "attempt_index": attempt_index,
+                "lease_id": lease_id,
+                "lease_epoch": lease_epoch,
+                "attempt_id": attempt_id,
+                "percent": percent,
+                "message": message,
+            },
+            conn,
+        )

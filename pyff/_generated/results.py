@@ -5,7 +5,25 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from pyff.types import PublicState
+from pyff.types import JsonValue, PublicState
+
+
+@dataclass(frozen=True, slots=True)
+class CancelExecutionResult:
+    """What ff_cancel_execution returns."""
+
+    outcome: Literal["cancelled", "already_cancelled"]
+    public_state: PublicState
+    cancelled_from: str
+
+
+@dataclass(frozen=True, slots=True)
+class CancelResult:
+    """What ff_cancel returns."""
+
+    outcome: Literal["cancelled"]
+    public_state: PublicState
+    replayed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +36,15 @@ class CapabilitiesRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangePriorityResult:
+    """What ff_change_priority returns."""
+
+    outcome: Literal["changed", "unchanged"]
+    old_priority: int
+    new_priority: int
+
+
+@dataclass(frozen=True, slots=True)
 class CheckInvariantsRow:
     """What ff_check_invariants returns."""
 
@@ -27,8 +54,21 @@ class CheckInvariantsRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ClaimForWorkerResult:
+    """What ff_claim_for_worker returns."""
+
+    grant_id: UUID
+    kind: Literal["claim", "resume", "reclaim"]
+    execution_id: str
+    lane_id: str
+    expires_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimRow:
-    """What ff_claim returns."""
+    """What ff_claim, ff_claim_execution, ff_claim_from_resume_grant, ff_claim_resumed_execution or
+    ff_issue_grant_and_claim returns.
+    """
 
     handle: str
     handle_kind: Literal["fresh", "resumed", "reclaimed"]
@@ -53,7 +93,7 @@ class ClaimRow:
 
 @dataclass(frozen=True, slots=True)
 class CompleteResult:
-    """What ff_complete returns."""
+    """What ff_complete or ff_complete_execution returns."""
 
     outcome: Literal["completed"]
     public_state: PublicState
@@ -69,6 +109,128 @@ class CreateExecutionResult:
     execution_id: str
     public_state: PublicState | None
     created_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DelayResult:
+    """What ff_delay or ff_delay_execution returns."""
+
+    outcome: Literal["delayed", "eligible"]
+    public_state: PublicState
+    delay_until_ms: int | None
+    replayed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeExecutionResult:
+    """What ff_describe_execution returns."""
+
+    execution_id: str
+    namespace: str
+    lane_id: str
+    lane_state: Literal["active", "paused", "draining", "disabled"] | None
+    flow_id: UUID | None
+    execution_kind: str
+    creator: str
+    priority: int
+    payload_encoding: str | None
+    policy: Mapping[str, JsonValue]
+    tags: Mapping[str, str]
+    required_capabilities: tuple[str, ...]
+    lifecycle_phase: str
+    ownership_state: str
+    eligibility_state: str
+    blocking_reason: str
+    terminal_outcome: str
+    attempt_state: str
+    public_state: PublicState
+    blocking_detail: str | None
+    current_attempt_index: int | None
+    current_attempt_id: UUID | None
+    total_attempt_count: int
+    retry_count: int
+    lease_reclaim_count: int
+    replay_count: int
+    lease_epoch: int
+    lease_id: UUID | None
+    lease_live: bool
+    lease_ttl_ms: int | None
+    lease_acquired_at_ms: int | None
+    lease_renewed_at_ms: int | None
+    lease_expires_at_ms: int | None
+    lease_revoke_reason: str | None
+    worker_id: str | None
+    worker_instance_id: str | None
+    delay_until_ms: int | None
+    not_before_ms: int | None
+    deadline_at_ms: int | None
+    attempt_timeout_at_ms: int | None
+    attempt_remaining_ms: int | None
+    current_suspension_id: UUID | None
+    current_waitpoint_id: UUID | None
+    quota_policy_id: str | None
+    budget_ids: tuple[str, ...] | None
+    created_at_ms: int
+    started_at_ms: int | None
+    terminal_at_ms: int | None
+    failure_reason: str | None
+    failure_category: str | None
+    cancellation_reason: str | None
+    cancelled_by: str | None
+    progress_pct: int | None
+    progress_message: str | None
+    progress_updated_at_ms: int | None
+    last_transition_at_ms: int
+    last_mutation_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireExecutionResult:
+    """What ff_expire_execution returns."""
+
+    outcome: Literal["expired", "retry_scheduled", "not_due", "already_terminal", "not_found"]
+    public_state: PublicState | None
+
+
+@dataclass(frozen=True, slots=True)
+class FailResult:
+    """What ff_fail or ff_fail_execution returns."""
+
+    outcome: Literal["retry_scheduled", "terminal_failed"]
+    public_state: PublicState
+    delay_until_ms: int | None
+    next_attempt_index: int | None
+    retry_count: int
+    replayed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GetExecutionNamespaceResult:
+    """What ff_get_execution_namespace returns."""
+
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class GetExecutionResult:
+    """What ff_get_execution_result returns."""
+
+    attempt_index: int | None
+    outcome: Literal["success", "failure", "cancelled", "expired", "skipped", "interrupted_reclaimed"] | None
+    public_state: PublicState
+    terminal_outcome: str
+    result: bytes | None
+    result_encoding: str | None
+    failure_reason: str | None
+    failure_category: str | None
+    ended_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GetExecutionTagResult:
+    """What ff_get_execution_tag returns."""
+
+    value: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +252,145 @@ class HandleEncodeResult:
 
 
 @dataclass(frozen=True, slots=True)
+class HeartbeatWorkerResult:
+    """What ff_heartbeat_worker returns."""
+
+    outcome: Literal["refreshed", "not_registered"]
+    next_expiry_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class IssueClaimGrantResult:
+    """What ff_issue_claim_grant returns."""
+
+    outcome: Literal["granted", "already_granted"]
+    grant_id: UUID
+    kind: Literal["claim", "resume"]
+    lane_id: str
+    expires_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class IssueReclaimGrantResult:
+    """What ff_issue_reclaim_grant returns."""
+
+    outcome: Literal["granted", "already_granted", "not_reclaimable", "reclaim_cap_exceeded"]
+    grant_id: UUID | None
+    lane_id: str
+    expires_at_ms: int | None
+    reclaim_count: int
+    detail: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListAttemptsRow:
+    """What ff_list_attempts returns."""
+
+    attempt_index: int
+    attempt_id: UUID
+    attempt_type: Literal["initial", "retry", "reclaim", "replay", "fallback"]
+    state: Literal[
+        "started", "suspended", "ended_success", "ended_failure", "ended_cancelled", "interrupted_reclaimed"
+    ]
+    previous_attempt_index: int | None
+    worker_id: str
+    worker_instance_id: str
+    lease_id: UUID
+    lease_epoch: int
+    started_at_ms: int
+    resumed_at_ms: int | None
+    suspended_at_ms: int | None
+    ended_at_ms: int | None
+    outcome: Literal["success", "failure", "cancelled", "expired", "skipped", "interrupted_reclaimed"] | None
+    failure_reason: str | None
+    failure_category: str | None
+    classification: str | None
+    result_encoding: str | None
+    progress_pct: int | None
+    progress_message: str | None
+    progress_updated_at_ms: int | None
+    release_op: str | None
+    release_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListExecutionsRow:
+    """What ff_list_executions returns."""
+
+    cursor: str
+    execution_id: str
+    namespace: str
+    lane_id: str
+    flow_id: UUID | None
+    execution_kind: str
+    public_state: PublicState
+    priority: int
+    created_at_ms: int
+    terminal_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListExpiredLeasesRow:
+    """What ff_list_expired_leases returns."""
+
+    cursor: str
+    execution_id: str
+    namespace: str
+    lane_id: str
+    lease_epoch: int
+    attempt_index: int
+    worker_id: str
+    worker_instance_id: str
+    expires_at_ms: int
+    ownership_state: Literal["leased", "lease_expired_reclaimable"]
+
+
+@dataclass(frozen=True, slots=True)
+class ListLanesRow:
+    """What ff_list_lanes returns."""
+
+    lane_id: str
+    state: Literal["active", "paused", "draining", "disabled"]
+    state_reason: str | None
+    state_changed_at_ms: int
+    registered_at_ms: int
+    registered_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListWorkersRow:
+    """What ff_list_workers returns."""
+
+    cursor: str
+    namespace: str
+    worker_instance_id: str
+    worker_id: str
+    lanes: tuple[str, ...]
+    capabilities: tuple[str, ...]
+    last_heartbeat_ms: int
+    liveness_ttl_ms: int
+    expires_at_ms: int
+    registered_at_ms: int
+    alive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MarkLeaseExpiredIfDueResult:
+    """What ff_mark_lease_expired_if_due returns."""
+
+    outcome: Literal["marked_expired", "already_satisfied"]
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MarkWorkerDeadResult:
+    """What ff_mark_worker_dead returns."""
+
+    outcome: Literal["marked", "not_registered"]
+    leases_revoked: int
+
+
+@dataclass(frozen=True, slots=True)
 class PingResult:
     """What ff_ping returns."""
 
@@ -99,11 +400,168 @@ class PingResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ProgressResult:
+    """What ff_progress or ff_update_progress returns."""
+
+    progress_pct: int | None
+    progress_updated_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PromoteDelayedResult:
+    """What ff_promote_delayed returns."""
+
+    outcome: Literal["promoted", "not_due", "not_delayed", "not_found"]
+    public_state: PublicState | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCurrentAttemptIndexResult:
+    """What ff_read_current_attempt_index returns."""
+
+    attempt_index: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadExecCoreFieldsRow:
+    """What ff_read_exec_core_fields returns."""
+
+    field: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadExecutionContextResult:
+    """What ff_read_execution_context returns."""
+
+    payload: bytes | None
+    payload_encoding: str | None
+    execution_kind: str
+    namespace: str
+    tags: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadExecutionInfoResult:
+    """What ff_read_execution_info returns."""
+
+    execution_id: str
+    namespace: str
+    lane_id: str
+    flow_id: UUID | None
+    execution_kind: str
+    priority: int
+    lifecycle_phase: str
+    ownership_state: str
+    eligibility_state: str
+    blocking_reason: str
+    terminal_outcome: str
+    attempt_state: str
+    public_state: PublicState
+    blocking_detail: str | None
+    current_attempt_index: int | None
+    created_at_ms: int
+    started_at_ms: int | None
+    terminal_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadExecutionStateResult:
+    """What ff_read_execution_state returns."""
+
+    public_state: PublicState
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTotalAttemptCountResult:
+    """What ff_read_total_attempt_count returns."""
+
+    total_attempt_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReclaimRow:
+    """What ff_claim_from_grant or ff_reclaim_execution returns."""
+
+    outcome: Literal["claimed", "not_reclaimable", "reclaim_cap_exceeded", "grant_not_found"]
+    reclaim_count: int
+    handle: str | None
+    handle_kind: Literal["fresh", "resumed", "reclaimed"] | None
+    execution_id: str | None
+    namespace: str | None
+    lane_id: str | None
+    flow_id: UUID | None
+    execution_kind: str | None
+    payload: bytes | None
+    payload_encoding: str | None
+    tags: Mapping[str, str] | None
+    priority: int | None
+    attempt_index: int | None
+    attempt_id: UUID | None
+    attempt_type: Literal["initial", "retry", "reclaim", "replay", "fallback"] | None
+    lease_id: UUID | None
+    lease_epoch: int | None
+    lease_expires_at_ms: int | None
+    attempt_timeout_at_ms: int | None
+    deadline_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterWorkerResult:
+    """What ff_register_worker returns."""
+
+    outcome: Literal["registered", "refreshed"]
+    next_expiry_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class RenewResult:
     """What ff_renew or ff_renew_lease returns."""
 
     lease_epoch: int
     lease_expires_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayExecutionResult:
+    """What ff_replay_execution returns."""
+
+    outcome: Literal["replayed"]
+    public_state: PublicState
+    replay_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeLeaseResult:
+    """What ff_revoke_lease returns."""
+
+    outcome: Literal["revoked", "already_satisfied"]
+    reason: str
+    lease_id: UUID | None
+    lease_epoch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetExecutionTagResult:
+    """What ff_set_execution_tag returns."""
+
+    changed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetExecutionTagsResult:
+    """What ff_set_execution_tags returns."""
+
+    tags: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SetLaneStateResult:
+    """What ff_set_lane_state returns."""
+
+    outcome: Literal["created", "changed", "unchanged"]
+    previous_state: Literal["active", "paused", "draining", "disabled"] | None
+    state: Literal["active", "paused", "draining", "disabled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +581,51 @@ class SettingResult:
 
 
 __all__ = [
+    "CancelExecutionResult",
+    "CancelResult",
     "CapabilitiesRow",
+    "ChangePriorityResult",
     "CheckInvariantsRow",
+    "ClaimForWorkerResult",
     "ClaimRow",
     "CompleteResult",
     "CreateExecutionResult",
+    "DelayResult",
+    "DescribeExecutionResult",
+    "ExpireExecutionResult",
+    "FailResult",
+    "GetExecutionNamespaceResult",
+    "GetExecutionResult",
+    "GetExecutionTagResult",
     "HandleDecodeResult",
     "HandleEncodeResult",
+    "HeartbeatWorkerResult",
+    "IssueClaimGrantResult",
+    "IssueReclaimGrantResult",
+    "ListAttemptsRow",
+    "ListExecutionsRow",
+    "ListExpiredLeasesRow",
+    "ListLanesRow",
+    "ListWorkersRow",
+    "MarkLeaseExpiredIfDueResult",
+    "MarkWorkerDeadResult",
     "PingResult",
+    "ProgressResult",
+    "PromoteDelayedResult",
+    "ReadCurrentAttemptIndexResult",
+    "ReadExecCoreFieldsRow",
+    "ReadExecutionContextResult",
+    "ReadExecutionInfoResult",
+    "ReadExecutionStateResult",
+    "ReadTotalAttemptCountResult",
+    "ReclaimRow",
+    "RegisterWorkerResult",
     "RenewResult",
+    "ReplayExecutionResult",
+    "RevokeLeaseResult",
+    "SetExecutionTagResult",
+    "SetExecutionTagsResult",
+    "SetLaneStateResult",
     "SetSettingResult",
     "SettingResult",
 ]

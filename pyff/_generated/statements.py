@@ -3,24 +3,94 @@
 from typing import Final
 
 from pyff._generated.results import (
+    CancelExecutionResult,
+    CancelResult,
     CapabilitiesRow,
+    ChangePriorityResult,
     CheckInvariantsRow,
+    ClaimForWorkerResult,
     ClaimRow,
     CompleteResult,
     CreateExecutionResult,
+    DelayResult,
+    DescribeExecutionResult,
+    ExpireExecutionResult,
+    FailResult,
+    GetExecutionNamespaceResult,
+    GetExecutionResult,
+    GetExecutionTagResult,
     HandleDecodeResult,
     HandleEncodeResult,
+    HeartbeatWorkerResult,
+    IssueClaimGrantResult,
+    IssueReclaimGrantResult,
+    ListAttemptsRow,
+    ListExecutionsRow,
+    ListExpiredLeasesRow,
+    ListLanesRow,
+    ListWorkersRow,
+    MarkLeaseExpiredIfDueResult,
+    MarkWorkerDeadResult,
     PingResult,
+    ProgressResult,
+    PromoteDelayedResult,
+    ReadCurrentAttemptIndexResult,
+    ReadExecCoreFieldsRow,
+    ReadExecutionContextResult,
+    ReadExecutionInfoResult,
+    ReadExecutionStateResult,
+    ReadTotalAttemptCountResult,
+    ReclaimRow,
+    RegisterWorkerResult,
     RenewResult,
+    ReplayExecutionResult,
+    RevokeLeaseResult,
+    SetExecutionTagResult,
+    SetExecutionTagsResult,
+    SetLaneStateResult,
     SetSettingResult,
     SettingResult,
 )
 from pyff.statement import Statement, at_most_one, converting, many, one, public_state, value
 
+CANCEL: Final[Statement[CancelResult]] = one(
+    """select outcome, public_state, replayed
+from ff_cancel(
+    p_handle => %(handle)s::text,
+    p_reason => %(reason)s::text
+)""",
+    converting(CancelResult, {1: public_state}),
+)
+
+
+CANCEL_EXECUTION: Final[Statement[CancelExecutionResult]] = one(
+    """select outcome, public_state, cancelled_from
+from ff_cancel_execution(
+    p_execution_id => %(execution_id)s::text,
+    p_reason => %(reason)s::text,
+    p_source => %(source)s::text,
+    p_lease_id => %(lease_id)s::uuid,
+    p_lease_epoch => %(lease_epoch)s::bigint,
+    p_attempt_id => %(attempt_id)s::uuid
+)""",
+    converting(CancelExecutionResult, {1: public_state}),
+)
+
+
 CAPABILITIES: Final[Statement[list[CapabilitiesRow]]] = many(
     """select capability, supported, note
 from ff_capabilities()""",
     CapabilitiesRow,
+)
+
+
+CHANGE_PRIORITY: Final[Statement[ChangePriorityResult]] = one(
+    """select outcome, old_priority, new_priority
+from ff_change_priority(
+    p_execution_id => %(execution_id)s::text,
+    p_priority => %(priority)s::integer
+)""",
+    ChangePriorityResult,
 )
 
 
@@ -49,12 +119,100 @@ from ff_claim(
 )
 
 
+CLAIM_EXECUTION: Final[Statement[ClaimRow | None]] = at_most_one(
+    """select handle, handle_kind, execution_id, namespace, lane_id, flow_id, execution_kind, payload,
+    payload_encoding, tags, priority, attempt_index, attempt_id, attempt_type, lease_id,
+    lease_epoch, lease_expires_at_ms, attempt_timeout_at_ms, deadline_at_ms
+from ff_claim_execution(
+    p_execution_id => %(execution_id)s::text,
+    p_grant_id => %(grant_id)s::uuid,
+    p_worker_id => %(worker_id)s::text,
+    p_worker_instance_id => %(worker_instance_id)s::text,
+    p_lease_ttl_ms => %(lease_ttl_ms)s::bigint
+)""",
+    ClaimRow,
+)
+
+
+CLAIM_FOR_WORKER: Final[Statement[ClaimForWorkerResult | None]] = at_most_one(
+    """select grant_id, kind, execution_id, lane_id, expires_at_ms
+from ff_claim_for_worker(
+    p_lane_id => %(lane_id)s::text,
+    p_worker_id => %(worker_id)s::text,
+    p_worker_instance_id => %(worker_instance_id)s::text,
+    p_capabilities => %(capabilities)s::text[],
+    p_grant_ttl_ms => %(grant_ttl_ms)s::bigint,
+    p_namespace => %(namespace)s::text
+)""",
+    ClaimForWorkerResult,
+)
+
+
+CLAIM_FROM_GRANT: Final[Statement[list[ReclaimRow]]] = many(
+    """select outcome, reclaim_count, handle, handle_kind, execution_id, namespace, lane_id, flow_id,
+    execution_kind, payload, payload_encoding, tags, priority, attempt_index, attempt_id,
+    attempt_type, lease_id, lease_epoch, lease_expires_at_ms, attempt_timeout_at_ms, deadline_at_ms
+from ff_claim_from_grant(
+    p_grant_id => %(grant_id)s::uuid,
+    p_worker_id => %(worker_id)s::text,
+    p_worker_instance_id => %(worker_instance_id)s::text,
+    p_lease_ttl_ms => %(lease_ttl_ms)s::bigint
+)""",
+    ReclaimRow,
+)
+
+
+CLAIM_FROM_RESUME_GRANT: Final[Statement[ClaimRow | None]] = at_most_one(
+    """select handle, handle_kind, execution_id, namespace, lane_id, flow_id, execution_kind, payload,
+    payload_encoding, tags, priority, attempt_index, attempt_id, attempt_type, lease_id,
+    lease_epoch, lease_expires_at_ms, attempt_timeout_at_ms, deadline_at_ms
+from ff_claim_from_resume_grant(
+    p_grant_id => %(grant_id)s::uuid,
+    p_worker_id => %(worker_id)s::text,
+    p_worker_instance_id => %(worker_instance_id)s::text,
+    p_lease_ttl_ms => %(lease_ttl_ms)s::bigint
+)""",
+    ClaimRow,
+)
+
+
+CLAIM_RESUMED_EXECUTION: Final[Statement[ClaimRow | None]] = at_most_one(
+    """select handle, handle_kind, execution_id, namespace, lane_id, flow_id, execution_kind, payload,
+    payload_encoding, tags, priority, attempt_index, attempt_id, attempt_type, lease_id,
+    lease_epoch, lease_expires_at_ms, attempt_timeout_at_ms, deadline_at_ms
+from ff_claim_resumed_execution(
+    p_execution_id => %(execution_id)s::text,
+    p_grant_id => %(grant_id)s::uuid,
+    p_worker_id => %(worker_id)s::text,
+    p_worker_instance_id => %(worker_instance_id)s::text,
+    p_lease_ttl_ms => %(lease_ttl_ms)s::bigint
+)""",
+    ClaimRow,
+)
+
+
 COMPLETE: Final[Statement[CompleteResult]] = one(
     """select outcome, public_state, terminal_at_ms, replayed
 from ff_complete(
     p_handle => %(handle)s::text,
     p_result => %(result)s::bytea,
     p_result_encoding => %(result_encoding)s::text
+)""",
+    converting(CompleteResult, {1: public_state}),
+)
+
+
+COMPLETE_EXECUTION: Final[Statement[CompleteResult]] = one(
+    """select outcome, public_state, terminal_at_ms, replayed
+from ff_complete_execution(
+    p_execution_id => %(execution_id)s::text,
+    p_attempt_index => %(attempt_index)s::integer,
+    p_lease_id => %(lease_id)s::uuid,
+    p_lease_epoch => %(lease_epoch)s::bigint,
+    p_attempt_id => %(attempt_id)s::uuid,
+    p_result => %(result)s::bytea,
+    p_result_encoding => %(result_encoding)s::text,
+    p_source => %(source)s::text
 )""",
     converting(CompleteResult, {1: public_state}),
 )
@@ -84,6 +242,121 @@ from ff_create_execution(
 )
 
 
+DELAY: Final[Statement[DelayResult]] = one(
+    """select outcome, public_state, delay_until_ms, replayed
+from ff_delay(
+    p_handle => %(handle)s::text,
+    p_delay_until_ms => %(delay_until_ms)s::bigint,
+    p_delay_ms => %(delay_ms)s::bigint
+)""",
+    converting(DelayResult, {1: public_state}),
+)
+
+
+DELAY_EXECUTION: Final[Statement[DelayResult]] = one(
+    """select outcome, public_state, delay_until_ms, replayed
+from ff_delay_execution(
+    p_execution_id => %(execution_id)s::text,
+    p_attempt_index => %(attempt_index)s::integer,
+    p_lease_id => %(lease_id)s::uuid,
+    p_lease_epoch => %(lease_epoch)s::bigint,
+    p_attempt_id => %(attempt_id)s::uuid,
+    p_delay_until_ms => %(delay_until_ms)s::bigint,
+    p_delay_ms => %(delay_ms)s::bigint,
+    p_source => %(source)s::text
+)""",
+    converting(DelayResult, {1: public_state}),
+)
+
+
+DESCRIBE_EXECUTION: Final[Statement[DescribeExecutionResult | None]] = at_most_one(
+    """select execution_id, namespace, lane_id, lane_state, flow_id, execution_kind, creator, priority,
+    payload_encoding, policy, tags, required_capabilities, lifecycle_phase, ownership_state,
+    eligibility_state, blocking_reason, terminal_outcome, attempt_state, public_state,
+    blocking_detail, current_attempt_index, current_attempt_id, total_attempt_count, retry_count,
+    lease_reclaim_count, replay_count, lease_epoch, lease_id, lease_live, lease_ttl_ms,
+    lease_acquired_at_ms, lease_renewed_at_ms, lease_expires_at_ms, lease_revoke_reason, worker_id,
+    worker_instance_id, delay_until_ms, not_before_ms, deadline_at_ms, attempt_timeout_at_ms,
+    attempt_remaining_ms, current_suspension_id, current_waitpoint_id, quota_policy_id, budget_ids,
+    created_at_ms, started_at_ms, terminal_at_ms, failure_reason, failure_category,
+    cancellation_reason, cancelled_by, progress_pct, progress_message, progress_updated_at_ms,
+    last_transition_at_ms, last_mutation_at_ms
+from ff_describe_execution(
+    p_execution_id => %(execution_id)s::text
+)""",
+    converting(DescribeExecutionResult, {11: tuple, 18: public_state, 44: tuple}),
+)
+
+
+EXPIRE_EXECUTION: Final[Statement[ExpireExecutionResult]] = one(
+    """select outcome, public_state
+from ff_expire_execution(
+    p_execution_id => %(execution_id)s::text,
+    p_phase => %(phase)s::text
+)""",
+    converting(ExpireExecutionResult, {1: public_state}),
+)
+
+
+FAIL: Final[Statement[FailResult]] = one(
+    """select outcome, public_state, delay_until_ms, next_attempt_index, retry_count, replayed
+from ff_fail(
+    p_handle => %(handle)s::text,
+    p_reason => %(reason)s::text,
+    p_classification => %(classification)s::text,
+    p_category => %(category)s::text
+)""",
+    converting(FailResult, {1: public_state}),
+)
+
+
+FAIL_EXECUTION: Final[Statement[FailResult]] = one(
+    """select outcome, public_state, delay_until_ms, next_attempt_index, retry_count, replayed
+from ff_fail_execution(
+    p_execution_id => %(execution_id)s::text,
+    p_attempt_index => %(attempt_index)s::integer,
+    p_lease_id => %(lease_id)s::uuid,
+    p_lease_epoch => %(lease_epoch)s::bigint,
+    p_attempt_id => %(attempt_id)s::uuid,
+    p_reason => %(reason)s::text,
+    p_classification => %(classification)s::text,
+    p_category => %(category)s::text,
+    p_source => %(source)s::text
+)""",
+    converting(FailResult, {1: public_state}),
+)
+
+
+GET_EXECUTION_NAMESPACE: Final[Statement[GetExecutionNamespaceResult | None]] = at_most_one(
+    """select namespace
+from ff_get_execution_namespace(
+    p_execution_id => %(execution_id)s::text
+)""",
+    GetExecutionNamespaceResult,
+)
+
+
+GET_EXECUTION_RESULT: Final[Statement[GetExecutionResult | None]] = at_most_one(
+    """select attempt_index, outcome, public_state, terminal_outcome, result, result_encoding,
+    failure_reason, failure_category, ended_at_ms
+from ff_get_execution_result(
+    p_execution_id => %(execution_id)s::text,
+    p_attempt_index => %(attempt_index)s::integer
+)""",
+    converting(GetExecutionResult, {2: public_state}),
+)
+
+
+GET_EXECUTION_TAG: Final[Statement[GetExecutionTagResult | None]] = at_most_one(
+    """select value
+from ff_get_execution_tag(
+    p_execution_id => %(execution_id)s::text,
+    p_key => %(key)s::text
+)""",
+    GetExecutionTagResult,
+)
+
+
 HANDLE_DECODE: Final[Statement[HandleDecodeResult]] = one(
     """select execution_id, attempt_index, lease_id, lease_epoch, attempt_id
 from ff_handle_decode(
@@ -106,6 +379,142 @@ from ff_handle_encode(
 )
 
 
+HEARTBEAT_WORKER: Final[Statement[HeartbeatWorkerResult]] = one(
+    """select outcome, next_expiry_ms
+from ff_heartbeat_worker(
+    p_worker_instance_id => %(worker_instance_id)s::text,
+    p_namespace => %(namespace)s::text
+)""",
+    HeartbeatWorkerResult,
+)
+
+
+ISSUE_CLAIM_GRANT: Final[Statement[IssueClaimGrantResult]] = one(
+    """select outcome, grant_id, kind, lane_id, expires_at_ms
+from ff_issue_claim_grant(
+    p_execution_id => %(execution_id)s::text,
+    p_worker_id => %(worker_id)s::text,
+    p_worker_instance_id => %(worker_instance_id)s::text,
+    p_capabilities => %(capabilities)s::text[],
+    p_grant_ttl_ms => %(grant_ttl_ms)s::bigint,
+    p_admission_summary => %(admission_summary)s::text
+)""",
+    IssueClaimGrantResult,
+)
+
+
+ISSUE_GRANT_AND_CLAIM: Final[Statement[ClaimRow | None]] = at_most_one(
+    """select handle, handle_kind, execution_id, namespace, lane_id, flow_id, execution_kind, payload,
+    payload_encoding, tags, priority, attempt_index, attempt_id, attempt_type, lease_id,
+    lease_epoch, lease_expires_at_ms, attempt_timeout_at_ms, deadline_at_ms
+from ff_issue_grant_and_claim(
+    p_execution_id => %(execution_id)s::text,
+    p_worker_id => %(worker_id)s::text,
+    p_worker_instance_id => %(worker_instance_id)s::text,
+    p_lease_ttl_ms => %(lease_ttl_ms)s::bigint
+)""",
+    ClaimRow,
+)
+
+
+ISSUE_RECLAIM_GRANT: Final[Statement[IssueReclaimGrantResult]] = one(
+    """select outcome, grant_id, lane_id, expires_at_ms, reclaim_count, detail
+from ff_issue_reclaim_grant(
+    p_execution_id => %(execution_id)s::text,
+    p_worker_id => %(worker_id)s::text,
+    p_worker_instance_id => %(worker_instance_id)s::text,
+    p_capabilities => %(capabilities)s::text[],
+    p_grant_ttl_ms => %(grant_ttl_ms)s::bigint
+)""",
+    IssueReclaimGrantResult,
+)
+
+
+LIST_ATTEMPTS: Final[Statement[list[ListAttemptsRow]]] = many(
+    """select attempt_index, attempt_id, attempt_type, state, previous_attempt_index, worker_id,
+    worker_instance_id, lease_id, lease_epoch, started_at_ms, resumed_at_ms, suspended_at_ms,
+    ended_at_ms, outcome, failure_reason, failure_category, classification, result_encoding,
+    progress_pct, progress_message, progress_updated_at_ms, release_op, release_at_ms
+from ff_list_attempts(
+    p_execution_id => %(execution_id)s::text
+)""",
+    ListAttemptsRow,
+)
+
+
+LIST_EXECUTIONS: Final[Statement[list[ListExecutionsRow]]] = many(
+    """select cursor, execution_id, namespace, lane_id, flow_id, execution_kind, public_state, priority,
+    created_at_ms, terminal_at_ms
+from ff_list_executions(
+    p_lane_id => %(lane_id)s::text,
+    p_namespace => %(namespace)s::text,
+    p_public_state => %(public_state)s::text,
+    p_flow_id => %(flow_id)s::uuid,
+    p_tag_key => %(tag_key)s::text,
+    p_tag_value => %(tag_value)s::text,
+    p_after => %(after)s::text,
+    p_limit => %(limit)s::integer
+)""",
+    converting(ListExecutionsRow, {6: public_state}),
+)
+
+
+LIST_EXPIRED_LEASES: Final[Statement[list[ListExpiredLeasesRow]]] = many(
+    """select cursor, execution_id, namespace, lane_id, lease_epoch, attempt_index, worker_id,
+    worker_instance_id, expires_at_ms, ownership_state
+from ff_list_expired_leases(
+    p_namespace => %(namespace)s::text,
+    p_grace_ms => %(grace_ms)s::bigint,
+    p_after => %(after)s::text,
+    p_limit => %(limit)s::integer
+)""",
+    ListExpiredLeasesRow,
+)
+
+
+LIST_LANES: Final[Statement[list[ListLanesRow]]] = many(
+    """select lane_id, state, state_reason, state_changed_at_ms, registered_at_ms, registered_by
+from ff_list_lanes(
+    p_after => %(after)s::text,
+    p_limit => %(limit)s::integer
+)""",
+    ListLanesRow,
+)
+
+
+LIST_WORKERS: Final[Statement[list[ListWorkersRow]]] = many(
+    """select cursor, namespace, worker_instance_id, worker_id, lanes, capabilities, last_heartbeat_ms,
+    liveness_ttl_ms, expires_at_ms, registered_at_ms, alive
+from ff_list_workers(
+    p_namespace => %(namespace)s::text,
+    p_after => %(after)s::text,
+    p_limit => %(limit)s::integer
+)""",
+    converting(ListWorkersRow, {4: tuple, 5: tuple}),
+)
+
+
+MARK_LEASE_EXPIRED_IF_DUE: Final[Statement[MarkLeaseExpiredIfDueResult]] = one(
+    """select outcome, reason
+from ff_mark_lease_expired_if_due(
+    p_execution_id => %(execution_id)s::text
+)""",
+    MarkLeaseExpiredIfDueResult,
+)
+
+
+MARK_WORKER_DEAD: Final[Statement[MarkWorkerDeadResult]] = one(
+    """select outcome, leases_revoked
+from ff_mark_worker_dead(
+    p_worker_instance_id => %(worker_instance_id)s::text,
+    p_reason => %(reason)s::text,
+    p_namespace => %(namespace)s::text,
+    p_revoke_leases => %(revoke_leases)s::boolean
+)""",
+    MarkWorkerDeadResult,
+)
+
+
 NOW_MS: Final[Statement[int]] = one("""select ff_now_ms()""", value)
 
 
@@ -113,6 +522,114 @@ PING: Final[Statement[PingResult]] = one(
     """select ok, server_time_ms, schema_version
 from ff_ping()""",
     PingResult,
+)
+
+
+PROGRESS: Final[Statement[ProgressResult]] = one(
+    """select progress_pct, progress_updated_at_ms
+from ff_progress(
+    p_handle => %(handle)s::text,
+    p_percent => %(percent)s::integer,
+    p_message => %(message)s::text
+)""",
+    ProgressResult,
+)
+
+
+PROMOTE_DELAYED: Final[Statement[PromoteDelayedResult]] = one(
+    """select outcome, public_state
+from ff_promote_delayed(
+    p_execution_id => %(execution_id)s::text
+)""",
+    converting(PromoteDelayedResult, {1: public_state}),
+)
+
+
+READ_CURRENT_ATTEMPT_INDEX: Final[Statement[ReadCurrentAttemptIndexResult | None]] = at_most_one(
+    """select attempt_index
+from ff_read_current_attempt_index(
+    p_execution_id => %(execution_id)s::text
+)""",
+    ReadCurrentAttemptIndexResult,
+)
+
+
+READ_EXEC_CORE_FIELDS: Final[Statement[list[ReadExecCoreFieldsRow]]] = many(
+    """select field, value
+from ff_read_exec_core_fields(
+    p_execution_id => %(execution_id)s::text,
+    p_fields => %(fields)s::text[]
+)""",
+    ReadExecCoreFieldsRow,
+)
+
+
+READ_EXECUTION_CONTEXT: Final[Statement[ReadExecutionContextResult | None]] = at_most_one(
+    """select payload, payload_encoding, execution_kind, namespace, tags
+from ff_read_execution_context(
+    p_execution_id => %(execution_id)s::text
+)""",
+    ReadExecutionContextResult,
+)
+
+
+READ_EXECUTION_INFO: Final[Statement[ReadExecutionInfoResult | None]] = at_most_one(
+    """select execution_id, namespace, lane_id, flow_id, execution_kind, priority, lifecycle_phase,
+    ownership_state, eligibility_state, blocking_reason, terminal_outcome, attempt_state,
+    public_state, blocking_detail, current_attempt_index, created_at_ms, started_at_ms,
+    terminal_at_ms
+from ff_read_execution_info(
+    p_execution_id => %(execution_id)s::text
+)""",
+    converting(ReadExecutionInfoResult, {12: public_state}),
+)
+
+
+READ_EXECUTION_STATE: Final[Statement[ReadExecutionStateResult | None]] = at_most_one(
+    """select public_state
+from ff_read_execution_state(
+    p_execution_id => %(execution_id)s::text
+)""",
+    converting(ReadExecutionStateResult, {0: public_state}),
+)
+
+
+READ_TOTAL_ATTEMPT_COUNT: Final[Statement[ReadTotalAttemptCountResult | None]] = at_most_one(
+    """select total_attempt_count
+from ff_read_total_attempt_count(
+    p_execution_id => %(execution_id)s::text
+)""",
+    ReadTotalAttemptCountResult,
+)
+
+
+RECLAIM_EXECUTION: Final[Statement[list[ReclaimRow]]] = many(
+    """select outcome, reclaim_count, handle, handle_kind, execution_id, namespace, lane_id, flow_id,
+    execution_kind, payload, payload_encoding, tags, priority, attempt_index, attempt_id,
+    attempt_type, lease_id, lease_epoch, lease_expires_at_ms, attempt_timeout_at_ms, deadline_at_ms
+from ff_reclaim_execution(
+    p_execution_id => %(execution_id)s::text,
+    p_grant_id => %(grant_id)s::uuid,
+    p_worker_id => %(worker_id)s::text,
+    p_worker_instance_id => %(worker_instance_id)s::text,
+    p_lease_ttl_ms => %(lease_ttl_ms)s::bigint,
+    p_max_reclaim_count => %(max_reclaim_count)s::integer
+)""",
+    ReclaimRow,
+)
+
+
+REGISTER_WORKER: Final[Statement[RegisterWorkerResult]] = one(
+    """select outcome, next_expiry_ms
+from ff_register_worker(
+    p_worker_id => %(worker_id)s::text,
+    p_worker_instance_id => %(worker_instance_id)s::text,
+    p_lanes => %(lanes)s::text[],
+    p_capabilities => %(capabilities)s::text[],
+    p_liveness_ttl_ms => %(liveness_ttl_ms)s::bigint,
+    p_namespace => %(namespace)s::text
+)""",
+    RegisterWorkerResult,
 )
 
 
@@ -140,6 +657,61 @@ from ff_renew_lease(
 )
 
 
+REPLAY_EXECUTION: Final[Statement[ReplayExecutionResult]] = one(
+    """select outcome, public_state, replay_count
+from ff_replay_execution(
+    p_execution_id => %(execution_id)s::text,
+    p_reason => %(reason)s::text,
+    p_requested_by => %(requested_by)s::text
+)""",
+    converting(ReplayExecutionResult, {1: public_state}),
+)
+
+
+REVOKE_LEASE: Final[Statement[RevokeLeaseResult]] = one(
+    """select outcome, reason, lease_id, lease_epoch
+from ff_revoke_lease(
+    p_execution_id => %(execution_id)s::text,
+    p_reason => %(reason)s::text,
+    p_expected_lease_id => %(expected_lease_id)s::uuid,
+    p_worker_instance_id => %(worker_instance_id)s::text
+)""",
+    RevokeLeaseResult,
+)
+
+
+SET_EXECUTION_TAG: Final[Statement[SetExecutionTagResult]] = one(
+    """select changed
+from ff_set_execution_tag(
+    p_execution_id => %(execution_id)s::text,
+    p_key => %(key)s::text,
+    p_value => %(value)s::text
+)""",
+    SetExecutionTagResult,
+)
+
+
+SET_EXECUTION_TAGS: Final[Statement[SetExecutionTagsResult]] = one(
+    """select tags
+from ff_set_execution_tags(
+    p_execution_id => %(execution_id)s::text,
+    p_tags => %(tags)s::jsonb
+)""",
+    SetExecutionTagsResult,
+)
+
+
+SET_LANE_STATE: Final[Statement[SetLaneStateResult]] = one(
+    """select outcome, previous_state, state
+from ff_set_lane_state(
+    p_lane_id => %(lane_id)s::text,
+    p_state => %(state)s::text,
+    p_reason => %(reason)s::text
+)""",
+    SetLaneStateResult,
+)
+
+
 SET_SETTING: Final[Statement[SetSettingResult]] = one(
     """select name, value, previous
 from ff_set_setting(
@@ -156,4 +728,19 @@ from ff_setting(
     p_name => %(name)s::text
 )""",
     SettingResult,
+)
+
+
+UPDATE_PROGRESS: Final[Statement[ProgressResult]] = one(
+    """select progress_pct, progress_updated_at_ms
+from ff_update_progress(
+    p_execution_id => %(execution_id)s::text,
+    p_attempt_index => %(attempt_index)s::integer,
+    p_lease_id => %(lease_id)s::uuid,
+    p_lease_epoch => %(lease_epoch)s::bigint,
+    p_attempt_id => %(attempt_id)s::uuid,
+    p_percent => %(percent)s::integer,
+    p_message => %(message)s::text
+)""",
+    ProgressResult,
 )

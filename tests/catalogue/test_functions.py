@@ -24,15 +24,60 @@ MAY_CALL = {
     "ff_ping": ROLES,
     "ff_capabilities": ROLES,
     "ff_setting": ROLES,
-    "ff_set_setting": ADMINS,
-    "ff_check_invariants": OPERATORS,
     "ff_handle_encode": READERS,
     "ff_handle_decode": READERS,
+    "ff_describe_execution": READERS,
+    "ff_read_execution_state": READERS,
+    "ff_read_execution_info": READERS,
+    "ff_read_execution_context": READERS,
+    "ff_read_current_attempt_index": READERS,
+    "ff_read_total_attempt_count": READERS,
+    "ff_get_execution_namespace": READERS,
+    "ff_get_execution_result": READERS,
+    "ff_list_attempts": READERS,
+    "ff_read_exec_core_fields": READERS,
+    "ff_list_executions": READERS,
+    "ff_get_execution_tag": READERS,
+    "ff_list_lanes": READERS,
+    "ff_list_workers": READERS,
+    "ff_list_expired_leases": READERS,
     "ff_create_execution": PRODUCERS,
+    "ff_set_execution_tags": PRODUCERS,
+    "ff_set_execution_tag": PRODUCERS,
+    "ff_cancel_execution": PRODUCERS,
     "ff_claim": WORKERS,
+    "ff_claim_for_worker": WORKERS,
+    "ff_issue_claim_grant": WORKERS,
+    "ff_claim_execution": WORKERS,
+    "ff_claim_resumed_execution": WORKERS,
+    "ff_claim_from_resume_grant": WORKERS,
+    "ff_claim_from_grant": WORKERS,
+    "ff_issue_reclaim_grant": WORKERS,
+    "ff_reclaim_execution": WORKERS,
     "ff_renew": WORKERS,
     "ff_renew_lease": WORKERS,
+    "ff_progress": WORKERS,
+    "ff_update_progress": WORKERS,
     "ff_complete": WORKERS,
+    "ff_complete_execution": WORKERS,
+    "ff_fail": WORKERS,
+    "ff_fail_execution": WORKERS,
+    "ff_delay": WORKERS,
+    "ff_delay_execution": WORKERS,
+    "ff_cancel": WORKERS,
+    "ff_register_worker": WORKERS,
+    "ff_heartbeat_worker": WORKERS,
+    "ff_mark_worker_dead": WORKERS,
+    "ff_check_invariants": OPERATORS,
+    "ff_revoke_lease": OPERATORS,
+    "ff_change_priority": OPERATORS,
+    "ff_replay_execution": OPERATORS,
+    "ff_issue_grant_and_claim": OPERATORS,
+    "ff_set_lane_state": OPERATORS,
+    "ff_mark_lease_expired_if_due": OPERATORS,
+    "ff_promote_delayed": OPERATORS,
+    "ff_expire_execution": OPERATORS,
+    "ff_set_setting": ADMINS,
 }
 
 FUNCTIONS = """
@@ -183,6 +228,13 @@ def test_only_registered_errors_are_raised(db):
             ]
 
 
+# What a shared body could raise, but not for this caller.
+NOT_RAISED = {
+    "ff_claim_execution": {"not_a_resumed_execution"},
+    "ff_claim_resumed_execution": {"use_claim_resumed_execution"},
+}
+
+
 def test_the_errors_in_a_comment_are_registered_and_cover_what_the_body_raises(db):
     functions = {f["name"]: f for f in table(db, FUNCTIONS)}
     registered = {row["kind"] for row in table(db, "select kind from ff_error_code")}
@@ -198,11 +250,14 @@ def test_the_errors_in_a_comment_are_registered_and_cover_what_the_body_raises(d
             found |= reachable(called, seen)
         return found
 
+    wrong = {}
     for function in public(db):
         line = re.search(r"^Errors: (.*)$", function["comment"], re.M)
         said = set(line[1].split(", ")) if line else set()
         assert said <= registered, function["name"]
-        assert reachable(function["name"], set()) <= said, function["name"]
+        if silent := reachable(function["name"], set()) - said - NOT_RAISED.get(function["name"], set()):
+            wrong[function["name"]] = silent
+    assert wrong == {}
 
 
 def test_no_hot_function_uses_dynamic_sql_or_catches_exceptions(db):

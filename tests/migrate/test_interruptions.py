@@ -38,7 +38,7 @@ def test_a_run_killed_at_any_moment_leaves_a_database_that_the_next_run_complete
         for _ in range(3):
             process = runner.start(database.dsn, large.root)
             runner.go(process)
-            time.sleep(random.uniform(0, duration))  # noqa: S311
+            time.sleep(random.uniform(0, duration))
             process.kill()
             process.wait()
         migrate(database.dsn, db=large.tree)
