@@ -8,12 +8,12 @@ declare
         ff_read_execution_info, ff_read_execution_context, ff_read_current_attempt_index, ff_read_total_attempt_count,
         ff_get_execution_namespace, ff_get_execution_result, ff_list_attempts, ff_read_exec_core_fields,
         ff_list_executions, ff_get_execution_tag, ff_list_lanes, ff_list_workers, ff_list_expired_leases}';
-    v_produce text[] := '{ff_create_execution, ff_set_execution_tags, ff_set_execution_tag, ff_cancel_execution}';
-    v_work text[] := '{ff_claim, ff_claim_for_worker, ff_issue_claim_grant, ff_claim_execution,
+    v_produce text[] := '{ff_create_execution, ff_create_executions, ff_set_execution_tags, ff_set_execution_tag, ff_cancel_execution}';
+    v_work text[] := '{ff_claim, ff_claim_many, ff_claim_for_worker, ff_issue_claim_grant, ff_claim_execution,
         ff_claim_resumed_execution, ff_claim_from_resume_grant, ff_claim_from_grant, ff_issue_reclaim_grant,
         ff_reclaim_execution, ff_renew, ff_renew_lease, ff_progress, ff_update_progress, ff_complete,
         ff_complete_execution, ff_fail, ff_fail_execution, ff_delay, ff_delay_execution, ff_cancel, ff_register_worker,
-        ff_heartbeat_worker, ff_mark_worker_dead}';
+        ff_heartbeat_worker, ff_mark_worker_dead, ff_complete_many, ff_renew_many}';
     v_operate text[] := '{ff_check_invariants, ff_revoke_lease, ff_change_priority, ff_replay_execution,
         ff_issue_grant_and_claim, ff_set_lane_state, ff_mark_lease_expired_if_due, ff_promote_delayed,
         ff_expire_execution}';

@@ -16,8 +16,10 @@ from pyff._generated.results import (
     CheckInvariantsRow,
     ClaimForWorkerResult,
     ClaimRow,
+    CompleteManyRow,
     CompleteResult,
     CreateExecutionResult,
+    CreateExecutionsRow,
     DelayResult,
     DescribeExecutionResult,
     ExpireExecutionResult,
@@ -48,6 +50,7 @@ from pyff._generated.results import (
     ReadTotalAttemptCountResult,
     ReclaimRow,
     RegisterWorkerResult,
+    RenewManyRow,
     RenewResult,
     ReplayExecutionResult,
     RevokeLeaseResult,
@@ -288,6 +291,37 @@ class Methods(ABC):
             conn,
         )
 
+    def claim_many(
+        self,
+        lane_id: str,
+        worker_id: str,
+        worker_instance_id: str,
+        *,
+        limit: int = 10,
+        capabilities: Sequence[str] = (),
+        lease_ttl_ms: int = 30000,
+        namespace: str | None = None,
+        conn: Connection[object] | None = None,
+    ) -> list[ClaimRow]:
+        """ff_claim for up to limit executions (at most 1000) in one call, in the order in which ff_claim
+        would have handed them out.
+
+        Raises: InvalidInput, InvalidLaneId, InvalidCapabilities.
+        """
+        return self._call(
+            statements.CLAIM_MANY,
+            {
+                "lane_id": lane_id,
+                "worker_id": worker_id,
+                "worker_instance_id": worker_instance_id,
+                "limit": limit,
+                "capabilities": array(capabilities),
+                "lease_ttl_ms": lease_ttl_ms,
+                "namespace": namespace,
+            },
+            conn,
+        )
+
     def claim_resumed_execution(
         self,
         execution_id: str,
@@ -371,6 +405,26 @@ class Methods(ABC):
             conn,
         )
 
+    def complete_many(
+        self,
+        handles: Sequence[str],
+        *,
+        results: Sequence[bytes | None] | None = None,
+        result_encoding: str | None = None,
+        conn: Connection[object] | None = None,
+    ) -> list[CompleteManyRow]:
+        """ff_complete for up to 1000 handles in one call. One row per handle, in their order; each is judged
+        on its own: one that ff_complete would refuse is refused with that error_kind and changes nothing,
+        the others complete.
+
+        Raises: InvalidInput.
+        """
+        return self._call(
+            statements.COMPLETE_MANY,
+            {"handles": array(handles), "results": array(results), "result_encoding": result_encoding},
+            conn,
+        )
+
     def create_execution(
         self,
         lane_id: str,
@@ -421,6 +475,56 @@ class Methods(ABC):
                 "namespace": namespace,
                 "flow_id": flow_id,
                 "execution_id": execution_id,
+                "payload_encoding": payload_encoding,
+                "creator": creator,
+            },
+            conn,
+        )
+
+    def create_executions(
+        self,
+        lane_id: str,
+        payloads: Sequence[bytes | None],
+        *,
+        idempotency_keys: Sequence[str] | None = None,
+        priorities: Sequence[int | None] | None = None,
+        execution_kind: str = "",
+        policy: Mapping[str, JsonValue] = EMPTY_OBJECT,
+        tags: Mapping[str, str] = EMPTY_OBJECT,
+        required_capabilities: Sequence[str] = (),
+        delay_until_ms: int | None = None,
+        delay_ms: int | None = None,
+        deadline_at_ms: int | None = None,
+        namespace: str = "default",
+        flow_id: UUID | None = None,
+        payload_encoding: str | None = None,
+        creator: str = "",
+        conn: Connection[object] | None = None,
+    ) -> list[CreateExecutionsRow]:
+        """Submits up to 10 000 executions to a lane in one call, all or none; everything but payload, key and
+        priority is the same for all. Rows come in the order of payloads. A key that is repeated inside the
+        call answers created, then duplicate.
+
+        Raises: InvalidInput, InvalidLaneId, InvalidPolicy, InvalidCapabilities, InvalidTagKey,
+        QuotaPolicyNotFound, BudgetNotFound, FlowNotFound, IdempotencyConflict, LaneNotAccepting,
+        FlowAlreadyTerminal.
+        """
+        return self._call(
+            statements.CREATE_EXECUTIONS,
+            {
+                "lane_id": lane_id,
+                "payloads": array(payloads),
+                "idempotency_keys": array(idempotency_keys),
+                "priorities": array(priorities),
+                "execution_kind": execution_kind,
+                "policy": jsonb(policy),
+                "tags": jsonb(tags),
+                "required_capabilities": array(required_capabilities),
+                "delay_until_ms": delay_until_ms,
+                "delay_ms": delay_ms,
+                "deadline_at_ms": deadline_at_ms,
+                "namespace": namespace,
+                "flow_id": flow_id,
                 "payload_encoding": payload_encoding,
                 "creator": creator,
             },
@@ -1045,6 +1149,23 @@ class Methods(ABC):
                 "lease_ttl_ms": lease_ttl_ms,
             },
             conn,
+        )
+
+    def renew_many(
+        self,
+        handles: Sequence[str],
+        *,
+        lease_ttl_ms: int | None = None,
+        conn: Connection[object] | None = None,
+    ) -> list[RenewManyRow]:
+        """ff_renew for up to 1000 handles in one call: keeps all leases of a worker alive. One row per
+        handle, in their order; one that ff_renew would refuse is refused with that error_kind, the others
+        are renewed.
+
+        Raises: InvalidInput.
+        """
+        return self._call(
+            statements.RENEW_MANY, {"handles": array(handles), "lease_ttl_ms": lease_ttl_ms}, conn
         )
 
     def replay_execution(

@@ -66,8 +66,8 @@ class ClaimForWorkerResult:
 
 @dataclass(frozen=True, slots=True)
 class ClaimRow:
-    """What ff_claim, ff_claim_execution, ff_claim_from_resume_grant, ff_claim_resumed_execution or
-    ff_issue_grant_and_claim returns.
+    """What ff_claim, ff_claim_execution, ff_claim_from_resume_grant, ff_claim_many,
+    ff_claim_resumed_execution or ff_issue_grant_and_claim returns.
     """
 
     handle: str
@@ -92,6 +92,18 @@ class ClaimRow:
 
 
 @dataclass(frozen=True, slots=True)
+class CompleteManyRow:
+    """What ff_complete_many returns."""
+
+    ordinal: int
+    outcome: Literal["completed", "refused"]
+    public_state: PublicState | None
+    terminal_at_ms: int | None
+    replayed: bool
+    error_kind: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class CompleteResult:
     """What ff_complete or ff_complete_execution returns."""
 
@@ -109,6 +121,16 @@ class CreateExecutionResult:
     execution_id: str
     public_state: PublicState | None
     created_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateExecutionsRow:
+    """What ff_create_executions returns."""
+
+    ordinal: int
+    outcome: Literal["created", "duplicate"]
+    execution_id: str
+    public_state: PublicState | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -515,6 +537,16 @@ class RegisterWorkerResult:
 
 
 @dataclass(frozen=True, slots=True)
+class RenewManyRow:
+    """What ff_renew_many returns."""
+
+    ordinal: int
+    outcome: Literal["renewed", "refused"]
+    lease_expires_at_ms: int | None
+    error_kind: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class RenewResult:
     """What ff_renew or ff_renew_lease returns."""
 
@@ -588,8 +620,10 @@ __all__ = [
     "CheckInvariantsRow",
     "ClaimForWorkerResult",
     "ClaimRow",
+    "CompleteManyRow",
     "CompleteResult",
     "CreateExecutionResult",
+    "CreateExecutionsRow",
     "DelayResult",
     "DescribeExecutionResult",
     "ExpireExecutionResult",
@@ -620,6 +654,7 @@ __all__ = [
     "ReadTotalAttemptCountResult",
     "ReclaimRow",
     "RegisterWorkerResult",
+    "RenewManyRow",
     "RenewResult",
     "ReplayExecutionResult",
     "RevokeLeaseResult",

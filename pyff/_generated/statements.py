@@ -10,8 +10,10 @@ from pyff._generated.results import (
     CheckInvariantsRow,
     ClaimForWorkerResult,
     ClaimRow,
+    CompleteManyRow,
     CompleteResult,
     CreateExecutionResult,
+    CreateExecutionsRow,
     DelayResult,
     DescribeExecutionResult,
     ExpireExecutionResult,
@@ -42,6 +44,7 @@ from pyff._generated.results import (
     ReadTotalAttemptCountResult,
     ReclaimRow,
     RegisterWorkerResult,
+    RenewManyRow,
     RenewResult,
     ReplayExecutionResult,
     RevokeLeaseResult,
@@ -176,6 +179,23 @@ from ff_claim_from_resume_grant(
 )
 
 
+CLAIM_MANY: Final[Statement[list[ClaimRow]]] = many(
+    """select handle, handle_kind, execution_id, namespace, lane_id, flow_id, execution_kind, payload,
+    payload_encoding, tags, priority, attempt_index, attempt_id, attempt_type, lease_id,
+    lease_epoch, lease_expires_at_ms, attempt_timeout_at_ms, deadline_at_ms
+from ff_claim_many(
+    p_lane_id => %(lane_id)s::text,
+    p_worker_id => %(worker_id)s::text,
+    p_worker_instance_id => %(worker_instance_id)s::text,
+    p_limit => %(limit)s::integer,
+    p_capabilities => %(capabilities)s::text[],
+    p_lease_ttl_ms => %(lease_ttl_ms)s::bigint,
+    p_namespace => %(namespace)s::text
+)""",
+    ClaimRow,
+)
+
+
 CLAIM_RESUMED_EXECUTION: Final[Statement[ClaimRow | None]] = at_most_one(
     """select handle, handle_kind, execution_id, namespace, lane_id, flow_id, execution_kind, payload,
     payload_encoding, tags, priority, attempt_index, attempt_id, attempt_type, lease_id,
@@ -218,6 +238,17 @@ from ff_complete_execution(
 )
 
 
+COMPLETE_MANY: Final[Statement[list[CompleteManyRow]]] = many(
+    """select ordinal, outcome, public_state, terminal_at_ms, replayed, error_kind
+from ff_complete_many(
+    p_handles => %(handles)s::text[],
+    p_results => %(results)s::bytea[],
+    p_result_encoding => %(result_encoding)s::text
+)""",
+    converting(CompleteManyRow, {2: public_state}),
+)
+
+
 CREATE_EXECUTION: Final[Statement[CreateExecutionResult]] = one(
     """select outcome, execution_id, public_state, created_at_ms
 from ff_create_execution(
@@ -239,6 +270,29 @@ from ff_create_execution(
     p_creator => %(creator)s::text
 )""",
     converting(CreateExecutionResult, {2: public_state}),
+)
+
+
+CREATE_EXECUTIONS: Final[Statement[list[CreateExecutionsRow]]] = many(
+    """select ordinal, outcome, execution_id, public_state
+from ff_create_executions(
+    p_lane_id => %(lane_id)s::text,
+    p_payloads => %(payloads)s::bytea[],
+    p_idempotency_keys => %(idempotency_keys)s::text[],
+    p_priorities => %(priorities)s::integer[],
+    p_execution_kind => %(execution_kind)s::text,
+    p_policy => %(policy)s::jsonb,
+    p_tags => %(tags)s::jsonb,
+    p_required_capabilities => %(required_capabilities)s::text[],
+    p_delay_until_ms => %(delay_until_ms)s::bigint,
+    p_delay_ms => %(delay_ms)s::bigint,
+    p_deadline_at_ms => %(deadline_at_ms)s::bigint,
+    p_namespace => %(namespace)s::text,
+    p_flow_id => %(flow_id)s::uuid,
+    p_payload_encoding => %(payload_encoding)s::text,
+    p_creator => %(creator)s::text
+)""",
+    converting(CreateExecutionsRow, {3: public_state}),
 )
 
 
@@ -654,6 +708,16 @@ from ff_renew_lease(
     p_lease_ttl_ms => %(lease_ttl_ms)s::bigint
 )""",
     RenewResult,
+)
+
+
+RENEW_MANY: Final[Statement[list[RenewManyRow]]] = many(
+    """select ordinal, outcome, lease_expires_at_ms, error_kind
+from ff_renew_many(
+    p_handles => %(handles)s::text[],
+    p_lease_ttl_ms => %(lease_ttl_ms)s::bigint
+)""",
+    RenewManyRow,
 )
 
 

@@ -24,11 +24,13 @@ def together(count, work):
 
 @pytest.mark.parametrize(("claimers", "executions"), [(8, 40), (8, 3)])
 def test_every_execution_is_handed_out_once_and_nobody_waits(db, connect, claimers, executions):
-    for n in range(executions):
+    for n in range(executions + 5):
         create(db, priority=n % 3, required_capabilities=["a"] if n % 2 else [])
+    holder = connect(autocommit=False)
+    held = {take(holder, capabilities=["a"])["execution_id"] for _ in range(5)}
     conns = [connect() for _ in range(claimers)]
     for conn in conns:
-        conn.execute("set lock_timeout = '1ms'")  # a claim that waited for a row would fail
+        conn.execute("set lock_timeout = '500ms'")  # whoever waited for the holder would fail
 
     def work(n):
         got = []
@@ -39,6 +41,9 @@ def test_every_execution_is_handed_out_once_and_nobody_waits(db, connect, claime
     got = Counter(eid for batch in together(claimers, work) for eid in batch)
     assert len(got) == executions
     assert set(got.values()) == {1}
+    assert not held & set(got)
+    holder.rollback()
+    assert {take(db, capabilities=["a"])["execution_id"] for _ in held} == held
     assert violations(db) == []
 
 
@@ -167,3 +172,50 @@ def wait_for_lock(db, conn):
             return
         db.execute("select pg_sleep(0.005)")
     raise AssertionError("it never waited")
+
+
+def test_overlapping_batches_of_keys_do_not_deadlock(db, connect):
+    conns = [connect() for _ in range(4)]
+    keys = [f"key-{n}" for n in range(40)]
+
+    def work(n):
+        order = keys if n % 2 else keys[::-1]
+        return rows(
+            conns[n], "ff_create_executions", lane_id="b", payloads=[b""] * 40, idempotency_keys=order
+        )
+
+    for _ in range(5):
+        answers = together(4, work)
+        assert {len({row["execution_id"] for row in answer}) for answer in answers} == {40}
+    assert len(table(db, "select * from ff_exec_core")) == 40
+    assert violations(db) == []
+
+
+def test_overlapping_batch_claims_and_completions_share_the_work(db, connect):
+    conns = [connect() for _ in range(4)]
+    rows(db, "ff_create_executions", lane_id="b", payloads=[b""] * 200)
+
+    def work(n):
+        done = []
+        while batch := rows(
+            conns[n], "ff_claim_many", lane_id="b", worker_id="w", worker_instance_id=f"w{n}", limit=7
+        ):
+            handles = [row["handle"] for row in batch]
+            done += handles
+            answer = rows(conns[n], "ff_complete_many", handles=handles[::-1])
+            assert {row["outcome"] for row in answer} == {"completed"}
+        return done
+
+    done = [handle for handles in together(4, work) for handle in handles]
+    assert len(done) == len(set(done)) == 200
+    assert violations(db) == []
+
+
+def test_two_batches_of_the_same_handles_in_opposite_order_do_not_deadlock(db, connect):
+    conns = [connect() for _ in range(2)]
+    rows(db, "ff_create_executions", lane_id="b", payloads=[b""] * 100)
+    leases = rows(db, "ff_claim_many", lane_id="b", worker_id="w", worker_instance_id="w", limit=100)
+    handles = [row["handle"] for row in leases]
+    answers = together(2, lambda n: rows(conns[n], "ff_complete_many", handles=handles[:: 1 - 2 * n]))
+    assert sorted(row["replayed"] for answer in answers for row in answer) == [False] * 100 + [True] * 100
+    assert violations(db) == []

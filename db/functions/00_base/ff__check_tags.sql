@@ -6,6 +6,7 @@ as $$
 declare
     v_key text;
     v_value jsonb;
+    v_count int := 0;
 begin
     if p_tags is null then
         perform ff__invalid(p_arg, 'must not be null');
@@ -21,8 +22,9 @@ begin
         elsif octet_length(v_value #>> '{}') > 4096 then
             perform ff__invalid(p_arg, 'has a value longer than 4096 bytes', jsonb_build_object('key', v_key));
         end if;
+        v_count := v_count + 1;
     end loop;
-    if (select count(*) from jsonb_object_keys(p_tags)) > 64 then
+    if v_count > 64 then
         perform ff__invalid(p_arg, 'has more than 64 tags');
     end if;
 end

@@ -23,9 +23,11 @@ begin
     else
         v_delay := v_initial * power(v_multiplier, p_retries);
     end if;
+    v_delay := floor(v_delay);
     if (v_backoff -> 'jitter')::boolean then
-        v_delay := v_delay / 2 + random() * v_delay / 2;
+        -- Whole milliseconds between half of it and all of it, both included.
+        v_delay := ceil(v_delay / 2) + floor(random() * (floor(v_delay / 2) + 1));
     end if;
-    return floor(v_delay)::bigint;
+    return v_delay::bigint;
 end
 $$;

@@ -1,4 +1,5 @@
--- Locks: the execution. Of concurrent calls one answers cancelled, the others already_cancelled.
+-- Locks: the execution. Of concurrent calls one answers cancelled, the others already_cancelled. Replay by the lease
+-- holder once the execution was replayed: the recorded outcome, nothing written.
 create or replace function ff_cancel_execution(
     p_execution_id text,
     p_reason text default '',
@@ -33,7 +34,11 @@ begin
     end if;
     outcome := 'cancelled';
     if p_source = 'lease_holder' then
-        e := ff__fence(ff__fence_of(p_execution_id, null, p_lease_id, p_lease_epoch, p_attempt_id));
+        e := ff__fence(ff__fence_of(p_execution_id, null, p_lease_id, p_lease_epoch, p_attempt_id), 'cancel');
+        if e.execution_id is null then
+            cancelled_from := 'active';
+            return;
+        end if;
     elsif p_source = 'operator_override' then
         e := ff__emit(e, 'operator', 'cancelled', left(coalesce(p_reason, ''), 4096), null,
                       jsonb_build_object('cancelled_from', e.public_state));

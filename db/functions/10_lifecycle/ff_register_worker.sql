@@ -33,6 +33,9 @@ begin
         perform ff__invalid('p_lanes', 'must name at most 1000 lanes');
     end if;
     foreach v_lane in array p_lanes loop
+        if v_lane is null then
+            perform ff__invalid('p_lanes', 'must not contain null');
+        end if;
         perform ff__check_lane_id(v_lane);
     end loop;
     v_lanes := array(select distinct x.lane collate "C" from unnest(p_lanes) x(lane) order by 1);

@@ -1,0 +1,97 @@
+-- Locks: the rows it picks (skip locked), due rows of the lane (skip locked). Never waits for anybody. Not replayable.
+create or replace function ff_claim_many(
+    p_lane_id text,
+    p_worker_id text,
+    p_worker_instance_id text,
+    p_limit int default 10,
+    p_capabilities text[] default '{}',
+    p_lease_ttl_ms bigint default 30000,
+    p_namespace text default null
+) returns table (
+    handle text,
+    handle_kind text,
+    execution_id text,
+    namespace text,
+    lane_id text,
+    flow_id uuid,
+    execution_kind text,
+    payload bytea,
+    payload_encoding text,
+    tags jsonb,
+    priority int,
+    attempt_index int,
+    attempt_id uuid,
+    attempt_type text,
+    lease_id uuid,
+    lease_epoch bigint,
+    lease_expires_at_ms bigint,
+    attempt_timeout_at_ms bigint,
+    deadline_at_ms bigint
+)
+language plpgsql volatile security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    v_capabilities text[];
+    v_keys text[];
+    v_ids uuid[];
+    v_id uuid;
+    v_left int := p_limit;
+    v_heals int := 0;
+    v_healed boolean;
+    v_plain boolean;
+    e ff_exec;
+    r ff_claim_row;
+begin
+    perform ff__check_limit(p_limit);
+    v_capabilities := ff__check_claim(p_lane_id, p_worker_id, p_worker_instance_id, p_capabilities, 'p_lease_ttl_ms',
+                                      p_lease_ttl_ms, p_namespace);
+    if v_capabilities is null or p_limit = 0 then
+        return;
+    end if;
+    v_keys := ff__covered_keys(p_lane_id, v_capabilities);
+    loop
+        v_ids := ff__pick_many(p_lane_id, v_keys, p_namespace, v_left);
+        exit when v_ids = '{}';
+        -- Plain: an attempt starts, nothing is overdue, no grant is left over. The rest goes one by one.
+        select bool_and(c.lifecycle_phase = 'runnable' and c.attempt_state <> 'attempt_interrupted'
+                        and c.deadline_at_ms is null
+                        and not exists (select from ff_claim_grant g where g.execution_id = c.execution_id))
+          into v_plain
+          from unnest(v_ids) u(id) join ff_exec_core c on c.execution_id = u.id;
+        v_healed := false;
+        if v_plain then
+            return query select m.* from ff__lease_many(v_ids, p_worker_id, p_worker_instance_id, p_lease_ttl_ms) m;
+            v_left := v_left - cardinality(v_ids);
+        else
+            foreach v_id in array v_ids loop
+                e := ff__open(v_id);
+                if ff__heal(e) then
+                    v_healed := true;
+                    v_heals := v_heals + 1;
+                    exit when v_heals >= 64;
+                else
+                    r := ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
+                    return query select r.*;
+                    v_left := v_left - 1;
+                end if;
+            end loop;
+        end if;
+        exit when v_left = 0 or not v_healed or v_heals >= 64;
+    end loop;
+    if v_left = p_limit then
+        perform ff__arm_lane(p_lane_id);
+    end if;
+end
+$$;
+
+comment on function ff_claim_many(text, text, text, int, text[], bigint, text) is
+$$ff_claim for up to p_limit executions (at most 1000) in one call, in the order in which ff_claim would have handed them
+out.
+
+Outcomes: handle_kind = fresh | resumed | reclaimed
+Outcomes: attempt_type = initial | retry | reclaim | replay | fallback
+Nullable: flow_id, payload, payload_encoding, attempt_timeout_at_ms, deadline_at_ms
+Errors: invalid_input, invalid_lane_id, invalid_capabilities$$;

@@ -1,0 +1,105 @@
+-- Locks: the idempotency keys, in their order, so that two overlapping batches cannot deadlock. All or nothing. Replay:
+-- by key, 'duplicate' with what exists.
+create or replace function ff_create_executions(
+    p_lane_id text,
+    p_payloads bytea[],
+    p_idempotency_keys text[] default null,
+    p_priorities int[] default null,
+    p_execution_kind text default '',
+    p_policy jsonb default '{}',
+    p_tags jsonb default '{}',
+    p_required_capabilities text[] default '{}',
+    p_delay_until_ms bigint default null,
+    p_delay_ms bigint default null,
+    p_deadline_at_ms bigint default null,
+    p_namespace text default 'default',
+    p_flow_id uuid default null,
+    p_payload_encoding text default null,
+    p_creator text default ''
+) returns table (ordinal int, outcome text, execution_id text, public_state text)
+language plpgsql volatile security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    v_now bigint := ff_now_ms();
+    v_count int := cardinality(p_payloads);
+    v_default int;
+    v_armed boolean;
+    v_ids uuid[];
+    v_owners uuid[];
+    s ff_submission;
+begin
+    if p_payloads is null then
+        perform ff__invalid('p_payloads', 'must not be null');
+    elsif v_count > 10000 then
+        perform ff__invalid('p_payloads', 'must have at most 10000 items', jsonb_build_object('index', 10001));
+    elsif cardinality(p_idempotency_keys) <> v_count then
+        perform ff__invalid('p_idempotency_keys', 'must have as many items as p_payloads',
+                            jsonb_build_object('index', least(cardinality(p_idempotency_keys), v_count) + 1));
+    elsif cardinality(p_priorities) <> v_count then
+        perform ff__invalid('p_priorities', 'must have as many items as p_payloads',
+                            jsonb_build_object('index', least(cardinality(p_priorities), v_count) + 1));
+    end if;
+    perform from ff_lane_registry l where l.lane_id = p_lane_id;
+    if not found then
+        perform ff__check_lane_id(p_lane_id);
+    end if;
+    s := ff__check_submission(p_lane_id, p_execution_kind, null, p_policy, p_tags, p_required_capabilities,
+                              p_delay_until_ms, p_delay_ms, p_deadline_at_ms, p_namespace, p_payload_encoding,
+                              p_creator, v_now);
+    if p_flow_id is not null then
+        perform ff__raise('flow_not_found', 'no such flow', jsonb_build_object('flow_id', p_flow_id));
+    end if;
+    v_default := s.priority;
+    v_ids := array(select ff__mint_id(v_now) from generate_series(1, v_count));
+    v_owners := v_ids;
+    if p_idempotency_keys is not null and s.dedup_window_ms > 0 then
+        v_owners := ff__claim_idempotency_keys(
+            p_namespace, p_idempotency_keys, s.dedup_window_ms, v_ids,
+            array(select ff__request_hash(p_lane_id, p_execution_kind, x.payload, p_payload_encoding, p_flow_id)
+                    from unnest(p_payloads) with ordinality x(payload, n) order by x.n));
+        v_now := ff_now_ms();
+    end if;
+    if v_owners && v_ids then
+        v_armed := ff__open_lane(p_lane_id, v_now);
+        insert into ff_exec_core (
+            execution_id, partition_key, namespace, lane_id, caps_key, priority, created_at_ms, retention_ms,
+            delay_until_ms, deadline_at_ms, last_transition_at_ms, last_mutation_at_ms,
+            lifecycle_phase, ownership_state, eligibility_state, blocking_reason, terminal_outcome, attempt_state)
+        select x.id, ff__partition(x.id), s.namespace, s.lane_id, s.caps_key,
+               greatest(0, least(coalesce(x.priority, v_default), 9000)), v_now, s.retention_ms, s.delay_until_ms,
+               s.deadline_at_ms, v_now, v_now, 'runnable', 'unowned',
+               case when s.delay_until_ms is null then 'eligible_now' else 'not_eligible_until_time' end,
+               case when s.delay_until_ms is null then 'waiting_for_worker' else 'waiting_for_delay' end,
+               'none', 'pending_first_attempt'
+          from unnest(v_ids, v_owners, p_priorities) x(id, owner, priority) where x.id = x.owner;
+        insert into ff_exec_input (
+            execution_id, created_at_ms, namespace, execution_kind, creator, payload, payload_encoding, policy, tags,
+            required_capabilities, request_hash)
+        select x.id, v_now, s.namespace, s.execution_kind, s.creator, x.payload, s.payload_encoding, s.policy, s.tags,
+               s.required_capabilities,
+               ff__request_hash(p_lane_id, p_execution_kind, x.payload, p_payload_encoding, p_flow_id)
+          from unnest(v_ids, v_owners, p_payloads) x(id, owner, payload) where x.id = x.owner;
+        if v_armed and s.delay_until_ms is null then
+            perform ff__wake_lane(p_lane_id);
+        end if;
+    end if;
+    return query
+        select x.n::int, case when x.id = x.owner then 'created' else 'duplicate' end,
+               ff__wire_id(ff__partition(x.owner), x.owner),
+               case when x.id <> x.owner then (select c.public_state from ff_exec_core c where c.execution_id = x.owner)
+                    when s.delay_until_ms is null then 'waiting' else 'delayed' end
+          from unnest(v_ids, v_owners) with ordinality x(id, owner, n) order by x.n;
+end
+$$;
+
+comment on function ff_create_executions(text, bytea[], text[], int[], text, jsonb, jsonb, text[], bigint, bigint, bigint,
+                                         text, uuid, text, text) is
+$$Submits up to 10 000 executions to a lane in one call, all or none; everything but payload, key and priority is the same
+for all. Rows come in the order of p_payloads. A key that is repeated inside the call answers created, then duplicate.
+
+Outcomes: outcome = created | duplicate
+Nullable: public_state
+Errors: invalid_input, invalid_lane_id, invalid_policy, invalid_capabilities, invalid_tag_key, quota_policy_not_found, budget_not_found, flow_not_found, idempotency_conflict, lane_not_accepting, flow_already_terminal$$;

@@ -1,0 +1,526 @@
+"""Whatever a caller passes, the answer is a result or a registered engine error, and a refusal changes nothing."""
+
+import json
+import uuid
+from pathlib import Path
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from tests.sql import create, one, table, take
+
+FUNCTIONS = sorted(
+    path.stem
+    for path in (Path(__file__).parents[2] / "db" / "functions").glob("*/ff_*.sql")
+    if not path.stem.startswith("ff__")
+)
+
+MEGABYTE = "x" * 1_000_000
+SOMEBODY = uuid.UUID("018f3a2e-7b6c-7d1e-9f00-aabbccddee07")
+UNKNOWN = f"{{fp:7}}:{SOMEBODY}"
+
+# What no argument of that type may break on, whatever it means.
+BAD = {
+    "text": [
+        None,
+        "",
+        " ",
+        "no such word",
+        "a\nb",
+        "\x01",
+        "\x7f",
+        "\x85\u2028",
+        "ünï-\U0001f600",
+        "'; drop table ff_exec_core; --",
+        "%s %(x)s \\ {} []",
+        "null",
+        "9" * 40,
+        "-1",
+        "x" * 65,
+        "x" * 257,
+        "x" * 513,
+        "x" * 4097,
+        MEGABYTE,
+        "\U0001f600" * 250_000,
+    ],
+    "int4": [None, 0, -1, 1, 1001, 100_001, 2**31 - 1, -(2**31)],
+    "int2": [None, 0, -1, 2**15 - 1, -(2**15)],
+    "int8": [None, 0, -1, 1, 86_400_001, 2**53, 2**63 - 1, -(2**63)],
+    "float8": [None, 0.0, -1.0, float("nan"), float("inf"), 1e308],
+    "uuid": [None, uuid.UUID(int=0), uuid.UUID(int=2**128 - 1), SOMEBODY],
+    "bool": [None, True, False],
+    "bytea": [None, b"", b"\x00\xff", MEGABYTE.encode()],
+    "jsonb": [
+        None,
+        Jsonb(None),
+        Jsonb(True),
+        Jsonb(1),
+        Jsonb(-1.5e300),
+        Jsonb("text"),
+        Jsonb([]),
+        Jsonb([{}]),
+        Jsonb({}),
+        Jsonb({"": ""}),
+        Jsonb({"no.such_key": 1}),
+        Jsonb({"a.b": None}),
+        Jsonb({"A": "b"}),
+        Jsonb({"a\n.b": "c"}),
+        Jsonb({f"a.b{n}": "c" for n in range(2000)}),
+        Jsonb({"a.b": MEGABYTE}),
+        Jsonb(MEGABYTE),
+    ],
+    "_text": [
+        None,
+        [],
+        [None],
+        [""],
+        ["a", None],
+        [" "],
+        ["a,b"],
+        ["a\nb"],
+        ["\x7f"],
+        ["ü"],
+        ["a"] * 1001,
+        [str(n) for n in range(100_000)],
+        [MEGABYTE],
+        [["a", "b"], ["c", "d"]],
+    ],
+    "_int4": [None, [], [None], [-1], [2**31 - 1] * 10_001],
+    "_int8": [None, [], [None], [-1], [2**63 - 1] * 10_001],
+    "_uuid": [None, [], [None], [SOMEBODY], [SOMEBODY] * 10_001],
+    "_bytea": [None, [], [None], [b""], [b"x"] * 10_001],
+    "_jsonb": [None, [], [None], [Jsonb(None)]],
+}
+
+# What is close to right, by the name of the argument.
+CLOSE = {
+    "p_execution_id": [
+        UNKNOWN,
+        f"{{fp:8}}:{SOMEBODY}",
+        f"{{fp:256}}:{SOMEBODY}",
+        f"{{fp:07}}:{SOMEBODY}",
+        f"{{fp:-1}}:{SOMEBODY}",
+        f"{{fp:99999999999999999999}}:{SOMEBODY}",
+        f"{{fp:}}:{SOMEBODY}",
+        f"{{fp:7}}:{SOMEBODY}\n",
+        f" {{fp:7}}:{SOMEBODY}",
+        f"{{fp:7}}:{SOMEBODY.hex}",
+        f"{{fp:7}}:{str(SOMEBODY)[:-1]}g",
+        f"{{fp:٧}}:{SOMEBODY}",
+        str(SOMEBODY),
+    ],
+    "p_handle": [
+        f"ff1.{SOMEBODY}.{SOMEBODY}.{SOMEBODY}.7.0.1",
+        f"ff1.{SOMEBODY}.{SOMEBODY}.{SOMEBODY}.7.0.9223372036854775808",
+        f"ff1.{SOMEBODY}.{SOMEBODY}.{SOMEBODY}.7.2147483648.1",
+        f"ff1.{SOMEBODY}.{SOMEBODY}.{SOMEBODY}.256.0.1",
+        f"ff1.{SOMEBODY}.{SOMEBODY}.{SOMEBODY}.7.0.1.1",
+        f"ff1.{SOMEBODY}.{SOMEBODY}.{SOMEBODY}.7.0",
+        f"ff1.{SOMEBODY}.{SOMEBODY}.{str(SOMEBODY)[:-1]}g.7.0.1",
+        f"ff1.{SOMEBODY}.{SOMEBODY}.{SOMEBODY}.7.-1.1",
+        f"ff1.{SOMEBODY}.{SOMEBODY}.{SOMEBODY}.7.0.1\n",
+        f"ff1.{SOMEBODY}.{SOMEBODY}.{SOMEBODY}.٧.0.1",
+        f"ff2.{SOMEBODY}.{SOMEBODY}.{SOMEBODY}.7.0.1",
+    ],
+    "p_after": [
+        f"1-{SOMEBODY}",
+        f"-{SOMEBODY}",
+        f"--1-{SOMEBODY}",
+        f"9223372036854775808-{SOMEBODY}",
+        f"٧-{SOMEBODY}",
+        f"1-{str(SOMEBODY)[:-1]}g",
+        f"1-{str(SOMEBODY).replace('-', 'a')}",
+        f"1-{SOMEBODY}\n",
+        "7 default",
+        "7 defaultx",
+        "99999999999 x",
+        "0 x",
+        " ",
+        "٧ defaultx",
+        "1-2-3",
+        "1.1.1",
+        "1:1:1",
+    ],
+    "p_policy": [
+        Jsonb(policy)
+        for policy in (
+            {"priority": 2**40},
+            {"priority": 1.5},
+            {"priority": "1"},
+            {"delay_until_ms": -1},
+            {"delay_until_ms": 1e300},
+            {"delay_until_ms": 2**63},
+            {"max_reclaim_count": 2**31},
+            {"max_reclaim_count": -1},
+            {"max_replay_count": 2**63},
+            {"dedup_window_ms": 2**63 - 1},
+            {"retention_ms": 2**63 - 1},
+            {"retention_ms": 2**53},
+            {"retry_policy": None},
+            {"retry_policy": []},
+            {"retry_policy": {"max_retries": 1001}},
+            {"retry_policy": {"backoff": {"type": "x"}}},
+            {"retry_policy": {"backoff": {"type": "fixed"}}},
+            {"retry_policy": {"backoff": {"type": "fixed", "delay_ms": 2**63}}},
+            {"retry_policy": {"backoff": {"type": "exponential", "multiplier": 1e308}}},
+            {"retry_policy": {"backoff": {"type": "exponential", "multiplier": 0}}},
+            {"retry_policy": {"retryable_categories": "x"}},
+            {"timeout_policy": {"attempt_timeout_ms": 2**63 - 1}},
+            {"timeout_policy": {"execution_deadline_ms": 2**63 - 1}},
+            {"timeout_policy": {"execution_deadline_ms": 0}},
+            {"budget_ids": [None]},
+            {"budget_ids": ["x"] * 17},
+            {"budget_ids": {}},
+            {"quota_policy_id": 1},
+            {"quota_policy_id": MEGABYTE},
+            {"routing_requirements": {"required_capabilities": 1}},
+            {"routing_requirements": {"required_capabilities": [1]}},
+            {"routing_requirements": {"required_capabilities": ["a b"]}},
+            {"routing_requirements": {"isolation_level": 1}},
+            {"stream_policy": {"maxlen": -(2**63)}},
+            {"max_signals_per_execution": 2**63},
+            {"fallback_policy": 1},
+            {"suspension_policy": MEGABYTE},
+            {"\u0001": 1},
+        )
+    ],
+    "p_limit": [0, 10, 1000, 1001, 10_000, 10_001, 100_000, 100_001],
+    "p_fields": [["public_state"], ["public_state", "no_such_field"], ["public_state"] * 101],
+    "p_state": ["active", "paused", "draining", "disabled", "ACTIVE"],
+    "p_public_state": ["waiting", "WAITING"],
+    "p_phase": ["attempt_timeout", "execution_deadline"],
+    "p_source": ["operator_override", "lease_holder", "flow_cascade", "system_timeout"],
+    "p_classification": ["transient", "permanent", "timeout", "cancelled", "infra_crash"],
+    "p_percent": [0, 100, 101],
+    "p_name": ["notify", "retention_ms"],
+    "p_key": ["a.b", "a.", ".b", "a", "A.b", "a..b", "a." + "b" * 127],
+    "p_tag_key": ["a.b", "a.", ".b", "a", "A.b"],
+}
+
+# Plausible where nothing in the scene is: by name, else by type.
+PLAUSIBLE = {
+    "p_lane_id": "default",
+    "p_lanes": ["default"],
+    "p_worker_id": "w",
+    "p_worker_instance_id": "w-1",
+    "p_namespace": "default",
+    "p_state": "active",
+    "p_key": "a.b",
+    "p_fields": ["public_state"],
+    "p_name": "notify",
+    "p_phase": "attempt_timeout",
+    "p_priority": 1,
+}
+PLAUSIBLE_OF_TYPE = {
+    "text": "x",
+    "int4": 1,
+    "int8": 1000,
+    "uuid": SOMEBODY,
+    "bool": False,
+    "bytea": b"x",
+    "jsonb": Jsonb({"a.b": "c"}),
+    "_text": ["a"],
+}
+
+
+def arguments(db, function):
+    """The input arguments of a function: name, type, whether there is a default."""
+    return table(
+        db,
+        """select a.name, t.typname as type, a.n > p.pronargs - p.pronargdefaults as optional
+             from pg_proc p,
+                  unnest(coalesce(p.proargnames, '{}')) with ordinality a(name, n),
+                  pg_type t
+            where p.proname = %s and a.n <= p.pronargs and t.oid = p.proargtypes[a.n - 1] order by a.n""",
+        function,
+    )
+
+
+class Scene:
+    """An execution in every state, and what a caller would know of them."""
+
+    def __init__(self, db):
+        self.registry = {
+            row["sqlstate"]: row["kind"] for row in table(db, "select sqlstate, kind from ff_error_code")
+        }
+        self.arguments = {name: arguments(db, name) for name in FUNCTIONS}
+        now = one(db, "ff_now_ms")["ff_now_ms"]
+        create(db, tags={"a.b": "c"})
+        held = take(db, lease_ttl_ms=86_400_000)
+        create(db)
+        lapsed = take(db)
+        create(db)
+        paused = take(db)
+        one(db, "ff_delay", handle=paused["handle"], delay_ms=0)
+        create(db, priority=9)
+        done = take(db)
+        one(db, "ff_complete", handle=done["handle"], result=b"r")
+        ready, delayed = create(db), create(db, delay_until_ms=now + 10**9)
+        db.execute(
+            "update ff_exec_core set lease_expires_at_ms = 1, lease_check_at_ms = 1 where lease_id = %s",
+            [lapsed["lease_id"]],
+        )
+        grants = [
+            one(db, "ff_issue_claim_grant", execution_id=eid, worker_id="w", worker_instance_id="w-1")
+            for eid in (ready, paused["execution_id"])
+        ]
+        one(db, "ff_register_worker", worker_id="w", worker_instance_id="w-1", lanes=["default"])
+        held_by = {f"p_{name}": held[name] for name in ("lease_id", "lease_epoch", "attempt_id")}
+        lapsed_by = {f"p_{name}": lapsed[name] for name in ("lease_id", "lease_epoch", "attempt_id")}
+        # Each is a set of arguments that belong together: a function meets all of them.
+        self.sets = [
+            {"p_execution_id": held["execution_id"], "p_handle": held["handle"], **held_by},
+            {"p_execution_id": lapsed["execution_id"], "p_handle": lapsed["handle"], **lapsed_by},
+            {"p_execution_id": ready, "p_grant_id": grants[0]["grant_id"], "p_handle": done["handle"]},
+            {"p_execution_id": paused["execution_id"], "p_grant_id": grants[1]["grant_id"]},
+            {"p_execution_id": delayed},
+            {"p_execution_id": done["execution_id"]},
+        ]
+
+    def plausible(self, argument, known):
+        """A value that belongs to the scene; known ones first."""
+        name = argument["name"]
+        if name in known:
+            return known[name]
+        if name == "p_handle":
+            return self.sets[0]["p_handle"]
+        if name in PLAUSIBLE:
+            return PLAUSIBLE[name]
+        return PLAUSIBLE_OF_TYPE.get(argument["type"])
+
+
+def call(db, scene, function, args):
+    """One call, undone. Anything but a result or a registered engine error fails the test."""
+    types = {a["name"]: a["type"] for a in scene.arguments[function]}
+    query = sql.SQL("select * from {}({})").format(
+        sql.Identifier(function),
+        sql.SQL(", ").join(
+            sql.SQL("{} => {}::{}").format(sql.Identifier(n), sql.Placeholder(n), sql.Identifier(types[n]))
+            for n in args
+        ),
+    )
+    shown = {name: repr(value)[:80] for name, value in args.items()}
+    db.execute("savepoint fuzz")
+    try:
+        db.execute(query, args)
+    except psycopg.Error as error:
+        assert (error.sqlstate or "").startswith("WF"), f"{function}({shown}): {error.sqlstate} {error}"
+        detail = json.loads(error.diag.message_detail or "null")
+        assert scene.registry.get(error.sqlstate) == detail["kind"], f"{function}({shown}): {detail}"
+        assert error.diag.message_primary, f"{function}({shown})"
+        assert error.diag.message_hint, f"{function}({shown})"
+        assert len(str(error)) < 20_000, f"{function}({shown}): an error of {len(str(error))} characters"
+    finally:
+        db.execute("rollback to fuzz")
+
+
+def huge(value):
+    """Slow to send: one execution is enough to try it on."""
+    return len(value if hasattr(value, "__len__") else str(value)) > 1000
+
+
+def contents(db):
+    """A digest of every table."""
+    names = [
+        row["relname"]
+        for row in table(
+            db,
+            """select c.relname from pg_class c
+                where c.relkind = 'r' and c.relname like 'ff\\_%%' order by 1""",
+        )
+    ]
+    query = sql.SQL(" union all ").join(
+        sql.SQL("select {}, md5(coalesce(string_agg(t::text, '|' order by t::text), '')) from {} t").format(
+            sql.Literal(name), sql.Identifier(name)
+        )
+        for name in names
+    )
+    return db.execute(query).fetchall()
+
+
+@pytest.fixture
+def scene(db):
+    db.execute("set local statement_timeout = '10s'")
+    return Scene(db)
+
+
+def test_the_functions_of_this_test_are_all_there_are(db):
+    found = table(
+        db,
+        """select proname from pg_proc
+            where proname like 'ff\\_%%' and proname not like 'ff\\_\\_%%' and prokind = 'f' order by 1""",
+    )
+    assert [row["proname"] for row in found] == FUNCTIONS
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_one_bad_argument_is_a_result_or_a_registered_error(db, scene, function):
+    found = scene.arguments[function]
+    before = contents(db)
+    for known in scene.sets:
+        call(
+            db,
+            scene,
+            function,
+            {a["name"]: scene.plausible(a, known) for a in found if not a["optional"] or a["name"] in known},
+        )
+    for a in found:
+        for known in scene.sets[:3]:
+            args = {
+                b["name"]: scene.plausible(b, known)
+                for b in found
+                if not b["optional"] or b["name"] in known or b is a
+            }
+            for value in [*BAD[a["type"]], *CLOSE.get(a["name"], [])]:
+                if known is scene.sets[0] or not huge(value):
+                    call(db, scene, function, {**args, a["name"]: value})
+            if not known.keys() & {b["name"] for b in found}:
+                break
+    assert contents(db) == before
+
+
+@settings(
+    max_examples=400,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(data=st.data())
+def test_any_mixture_of_arguments_is_a_result_or_a_registered_error(db, scene, data):
+    function = data.draw(st.sampled_from(FUNCTIONS))
+    found = scene.arguments[function]
+    known = data.draw(st.sampled_from(scene.sets))
+    args = {}
+    for a in found:
+        choice = data.draw(st.sampled_from(["plausible", "default", "bad", "random"]))
+        if choice == "default" and a["optional"]:
+            continue
+        if choice == "bad":
+            args[a["name"]] = data.draw(st.sampled_from([*BAD[a["type"]], *CLOSE.get(a["name"], [])]))
+        elif choice == "random" and a["type"] in RANDOM:
+            args[a["name"]] = data.draw(RANDOM[a["type"]])
+        else:
+            args[a["name"]] = scene.plausible(a, known)
+    call(db, scene, function, args)
+
+
+def characters():
+    return st.characters(exclude_categories=["Cs"], exclude_characters="\x00")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text(characters(), max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["priority", "retry_policy", "backoff", "type", "delay_until_ms", "a.b"])
+            | st.text(characters(), max_size=8),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=6,
+)
+RANDOM = {
+    "text": st.text(characters(), max_size=80),
+    "int4": st.integers(-(2**31), 2**31 - 1),
+    "int8": st.integers(-(2**63), 2**63 - 1),
+    "uuid": st.uuids(),
+    "bytea": st.binary(max_size=80),
+    "jsonb": JSON.map(Jsonb),
+    "_text": st.lists(st.none() | st.text(characters(), max_size=20), max_size=5),
+}
+
+
+# Accepted here, so everything later must live with it.
+EXTREMES = [
+    {"delay_ms": 2**63 - 1},
+    {"delay_ms": 2**53 - 1},
+    {"delay_until_ms": 2**63 - 1},
+    {"delay_until_ms": -(2**63)},
+    {"deadline_at_ms": 2**63 - 1},
+    {"priority": 2**31 - 1},
+    {"priority": -(2**31)},
+    {"required_capabilities": [f"{n:03}" for n in range(256)]},
+    {"tags": {f"a.b{n}": "x" * 4096 for n in range(64)}},
+    *(
+        {"policy": policy}
+        for number in (2**31 - 1, 2**31, 2**53 - 1, 2**53, 2**63 - 1)
+        for policy in (
+            {"priority": number},
+            {"delay_until_ms": number},
+            {"delay_until_ms": -number},
+            {"max_reclaim_count": number},
+            {"max_replay_count": number},
+            {"dedup_window_ms": number},
+            {"retention_ms": number},
+            {"timeout_policy": {"attempt_timeout_ms": number}},
+            {"timeout_policy": {"execution_deadline_ms": number}},
+            {"timeout_policy": {"max_reclaim_count": number}},
+            {"retry_policy": {"backoff": {"type": "fixed", "delay_ms": number}}},
+            {"retry_policy": {"backoff": {"initial_delay_ms": number, "type": "exponential"}}},
+            {"retry_policy": {"backoff": {"max_delay_ms": number, "type": "exponential"}}},
+            {
+                "retry_policy": {
+                    "max_retries": 1000,
+                    "backoff": {
+                        "type": "exponential",
+                        "initial_delay_ms": number,
+                        "max_delay_ms": number,
+                        "multiplier": number,
+                        "jitter": True,
+                    },
+                }
+            },
+            {"stream_policy": {"maxlen": number}},
+            {"max_signals_per_execution": number},
+        )
+    ),
+]
+
+
+def test_whatever_a_submission_may_say_can_be_lived_with(db, scene, clock):
+    clock.freeze()
+    accepted = 0
+    capabilities = [f"{n:03}" for n in range(256)]
+    for n, extreme in enumerate(EXTREMES):
+        db.execute("savepoint life")
+        try:
+            eid = create(db, "lives", idempotency_key="k", **extreme)
+        except psycopg.Error as error:
+            assert (error.sqlstate or "").startswith("WF1"), f"{n} {extreme}: {error}"
+            db.execute("rollback to life")
+            continue
+        accepted += 1
+        worker = {"worker_id": "w", "worker_instance_id": "w-1"}
+        claimed = db.execute(
+            "select handle from ff_claim('lives', 'w', 'w-1', %s, 86400000)", [capabilities]
+        ).fetchone()
+        handle = claimed[0] if claimed else scene.sets[0]["p_handle"]
+        for function, args in [
+            ("ff_describe_execution", {"execution_id": eid}),
+            ("ff_issue_grant_and_claim", {"execution_id": eid}),
+            ("ff_renew", {"handle": handle, "lease_ttl_ms": 86_400_000}),
+            ("ff_delay", {"handle": handle, "delay_ms": 2**53 - 1}),
+            ("ff_fail", {"handle": handle, "reason": "x"}),
+            ("ff_list_executions", {"lane_id": "lives"}),
+        ]:
+            call(db, scene, function, {f"p_{name}": value for name, value in args.items()})
+        if claimed:
+            one(db, "ff_fail", handle=handle)
+        clock.advance(86_400_001)
+        for function in ("ff_promote_delayed", "ff_mark_lease_expired_if_due"):
+            one(db, function, execution_id=eid)
+        call(db, scene, "ff_claim", {f"p_{k}": v for k, v in {"lane_id": "lives", **worker}.items()})
+        one(db, "ff_expire_execution", execution_id=eid, phase="execution_deadline")
+        state = one(db, "ff_read_execution_state", execution_id=eid)["public_state"]
+        if state in ("waiting", "delayed", "active"):
+            one(db, "ff_cancel_execution", execution_id=eid)
+        call(db, scene, "ff_replay_execution", {"p_execution_id": eid})
+        db.execute("rollback to life")
+    assert accepted > 30
