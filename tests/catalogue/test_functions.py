@@ -82,6 +82,7 @@ MAY_CALL = {
     "ff_promote_delayed": OPERATORS,
     "ff_expire_execution": OPERATORS,
     "ff_set_setting": ADMINS,
+    "ff_trim_retention": ADMINS,
 }
 
 FUNCTIONS = """

@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from functools import cache
 from pathlib import Path
 
 import psycopg
@@ -44,7 +45,6 @@ BAD = {
         "x" * 257,
         "x" * 513,
         "x" * 4097,
-        MEGABYTE,
         "\U0001f600" * 250_000,
     ],
     "int4": [None, 0, -1, 1, 1001, 100_001, 2**31 - 1, -(2**31)],
@@ -281,6 +281,20 @@ class Scene:
             {"p_execution_id": done["execution_id"]},
         ]
 
+    @cache  # noqa: B019
+    def query(self, function, names):
+        """A call with these arguments, each cast to its type."""
+        types = {a["name"]: a["type"] for a in self.arguments[function]}
+        named = [
+            sql.SQL("{} => {}::{}").format(sql.Identifier(n), sql.Placeholder(n), sql.Identifier(types[n]))
+            for n in names
+        ]
+        return (
+            sql.SQL("select * from {}({})")
+            .format(sql.Identifier(function), sql.SQL(", ").join(named))
+            .as_string()
+        )
+
     def plausible(self, argument, known):
         """A value that belongs to the scene; known ones first."""
         name = argument["name"]
@@ -295,14 +309,7 @@ class Scene:
 
 def call(db, scene, function, args):
     """One call, undone. Anything but a result or a registered engine error fails the test."""
-    types = {a["name"]: a["type"] for a in scene.arguments[function]}
-    query = sql.SQL("select * from {}({})").format(
-        sql.Identifier(function),
-        sql.SQL(", ").join(
-            sql.SQL("{} => {}::{}").format(sql.Identifier(n), sql.Placeholder(n), sql.Identifier(types[n]))
-            for n in args
-        ),
-    )
+    query = scene.query(function, tuple(args))
     shown = {name: repr(value)[:80] for name, value in args.items()}
     db.execute("savepoint fuzz")
     try:
@@ -369,7 +376,7 @@ def test_one_bad_argument_is_a_result_or_a_registered_error(db, scene, function)
             {a["name"]: scene.plausible(a, known) for a in found if not a["optional"] or a["name"] in known},
         )
     for a in found:
-        for known in scene.sets[:3]:
+        for known in scene.sets[:2]:
             args = {
                 b["name"]: scene.plausible(b, known)
                 for b in found
@@ -384,7 +391,7 @@ def test_one_bad_argument_is_a_result_or_a_registered_error(db, scene, function)
 
 
 @settings(
-    max_examples=400,
+    max_examples=250,
     deadline=None,
     derandomize=True,
     database=None,

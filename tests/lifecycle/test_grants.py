@@ -20,16 +20,16 @@ def grants(db):
     return table(db, "select * from ff_claim_grant")
 
 
-def pause(db, **args):
+def pause(db, lane="default", **args):
     """An execution whose attempt is paused and ready to go on."""
-    row = create(db, **args) and take(db)
+    row = create(db, lane, **args) and take(db, lane)
     assert one(db, "ff_delay", handle=row["handle"], delay_ms=0)["public_state"] == "resumable"
     return row
 
 
-def lapse(db, clock, **args):
+def lapse(db, clock, lane="default", **args):
     """An execution whose holder crashed."""
-    row = create(db, **args) and take(db, worker="crashed", lease_ttl_ms=10)
+    row = create(db, lane, **args) and take(db, lane, worker="crashed", lease_ttl_ms=10)
     clock.advance(10)
     return row
 
@@ -397,8 +397,8 @@ def test_any_grant_is_redeemed_by_its_id_alone(db, kind):
 
 def test_each_way_to_redeem_takes_its_own_kind(db, clock):
     clock.freeze()
-    waiting, paused = create(db, "q"), pause(db)["execution_id"]
-    lapsed = lapse(db, clock)["execution_id"]
+    waiting, paused = create(db, "a"), pause(db, "b")["execution_id"]
+    lapsed = lapse(db, clock, "c")["execution_id"]
     given = {eid: issue(db, eid)["grant_id"] for eid in (waiting, paused)}
     given[lapsed] = one(db, "ff_issue_reclaim_grant", execution_id=lapsed, **WORKER)["grant_id"]
     for function, eid, kind in [

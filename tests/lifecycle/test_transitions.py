@@ -14,7 +14,7 @@ from tests.lifecycle.states import (
     reach,
     vector,
 )
-from tests.sql import claim, events, one, take, violations
+from tests.sql import claim, events, one, table, take, violations
 
 RECLAIMED = "initial interrupted_reclaimed interrupted_reclaimed"
 
@@ -242,6 +242,19 @@ def test_a_reclaim_too_many_fails_the_execution(db, clock, before):
     ending = ["lease/expired:ttl"] if before == "lapsed lease" else []
     assert news(db, eid, earlier) == [*ending, "completion/failed:max_reclaims_exceeded"]
     assert violations(db) == []
+
+
+@pytest.mark.parametrize("state", VECTORS)
+def test_a_lease_event_names_lease_and_worker_and_a_completion_its_outcome(db, clock, state):
+    clock.freeze()
+    _, row = reach(db, clock, state)
+    for event in table(db, "select * from ff_event"):
+        if event["family"] == "lease":
+            assert (event["lease_id"], event["lease_epoch"]) == (row["lease_id"], 1)
+            assert (event["worker_id"], event["worker_instance_id"]) == ("w", "w-1")
+        if event["family"] == "completion":
+            assert event["outcome"] == event["event_type"]
+        assert (event["attempt_index"], event["namespace"]) == (row and 0, "default")
 
 
 @pytest.mark.parametrize("state", VECTORS)

@@ -84,8 +84,8 @@ def test_the_sdist_holds_what_is_needed_to_build_and_to_test(sdist):
 
 
 def test_the_version_is_the_same_everywhere(wheel, sdist):
-    assert wheel.name == f"pyff-{pyff.__version__}-py3-none-any.whl"
-    assert sdist.name == f"pyff-{pyff.__version__}.tar.gz"
+    assert wheel.name == f"pyff_engine-{pyff.__version__}-py3-none-any.whl"
+    assert sdist.name == f"pyff_engine-{pyff.__version__}.tar.gz"
 
 
 def test_the_installed_command_migrates_from_any_directory(installed, db, dsn, tmp_path):

@@ -145,7 +145,15 @@ def test_the_wheel_is_unpacked_completely_and_readably(unpacked, empty_home):
     for path in unpacked.rglob("*"):
         assert path.stat().st_uid == os.geteuid()
         assert path.stat().st_mode & 0o444 == 0o444
-    assert [entry.name for entry in empty_home.iterdir()] == [unpacked.name]
+    assert {entry.name for entry in empty_home.iterdir()} == {unpacked.name, "unpack.lock"}
+
+
+def test_what_a_killed_unpacking_left_is_removed_by_the_next(unpacked, empty_home):
+    left_over = empty_home / f"{unpacked.name}.killed"
+    (left_over / "bin").mkdir(parents=True)
+    (unpacked / "bin" / "postgres").write_bytes(b"")
+    assert find().version
+    assert not left_over.exists()
 
 
 def test_damaged_programs_are_unpacked_afresh(unpacked):

@@ -44,7 +44,8 @@ def test_the_public_states_are_those_of_the_legal_state_vectors(db):
              unnest(%(words)s::text[]) eligibility,
              unnest(%(words)s::text[]) blocking,
              unnest(array['none', 'success', 'failed', 'cancelled', 'expired', 'skipped']) outcome,
-             unnest(array['attempt_terminal', 'attempt_interrupted', 'running_attempt', 'pending_first_attempt']) attempt,
+             unnest(array['attempt_terminal', 'attempt_interrupted', 'running_attempt',
+                          'pending_first_attempt']) attempt,
              lateral (select ff__public_state(phase, ownership, eligibility, blocking, outcome, attempt, 1)) s(state)
         where s.state is not null
         """,

@@ -3,7 +3,7 @@ create or replace function ff__policy_fault(p_path text, p_reason text) returns 
 language plpgsql stable
 as $$
 begin
-    perform ff__raise('invalid_policy', format('policy %s %s', p_path, p_reason),
+    perform ff__raise('invalid_policy', concat_ws(' ', 'policy', nullif(p_path, ''), p_reason),
                       jsonb_build_object('path', p_path, 'reason', p_reason));
 end
 $$;

@@ -17,7 +17,7 @@ begin
              where c.execution_id = v_id and a.attempt_index = p_attempt_index;
     else
         -- The attempt that ended the current run: none while it goes on, and none for a replay that was ended before
-        -- its first claim.
+        -- its first claim, even in the millisecond in which the run before it succeeded.
         return query
             select a.attempt_index, a.outcome, c.public_state, c.terminal_outcome, a.result, a.result_encoding,
                    coalesce(a.failure_reason, c.failure_reason), coalesce(a.failure_category, c.failure_category),
@@ -25,6 +25,7 @@ begin
               from ff_exec_core c
               left join ff_attempt a on a.execution_id = c.execution_id and a.attempt_index = c.current_attempt_index
                                     and c.lifecycle_phase = 'terminal' and a.ended_at_ms = c.terminal_at_ms
+                                    and (a.outcome = 'success') = (c.terminal_outcome = 'success')
              where c.execution_id = v_id;
     end if;
 end

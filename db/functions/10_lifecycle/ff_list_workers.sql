@@ -14,7 +14,7 @@ begin
     perform ff__check_limit(p_limit);
     if p_after is not null then
         -- <namespace bytes> <namespace><instance>: neither part needs quoting.
-        if p_after !~ '^[1-9][0-9]? ' or length(p_after) <= v_at + left(p_after, v_at - 1)::int then
+        if p_after !~ '^([1-9]|[1-5][0-9]|6[0-4]) ' or length(p_after) <= v_at + left(p_after, v_at - 1)::int then
             perform ff__raise('invalid_cursor', 'not a cursor of this list',
                               jsonb_build_object('cursor', left(p_after, 80)));
         end if;

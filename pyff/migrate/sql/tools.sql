@@ -54,6 +54,17 @@ begin
         end loop;
         execute p_file;
     end;
+    -- A helper has no COMMENT of its own: the comment above it is one, so that \df+ reads as documentation.
+    for v_old in
+        select p.oid, p.proname, pg_get_function_identity_arguments(p.oid) as arguments
+          from pg_proc p
+         where p.pronamespace = v_schema and p.proname = p_name and p.proname like 'ff\_\_%'
+           and v_before ->> p.oid::text is distinct from p.xmin::text
+    loop
+        execute format('comment on function %I(%s) is %L', v_old.proname, v_old.arguments,
+                       'Internal. ' || regexp_replace(
+                           rtrim(coalesce(substring(p_file from '^(?:--[^\n]*\n)+'), ''), E'\n'), '^-- ?', '', 'gn'));
+    end loop;
     -- A changed list of arguments makes a second function. CREATE OR REPLACE always writes a new row version,
     -- so the row that is still the same is the old one.
     for v_old in
