@@ -5,6 +5,7 @@ drop table ff_claim_grant;
 drop table ff_attempt;
 drop table ff_exec_input;
 drop table ff_exec_core;
+drop type ff_reclaim_row;
 drop type ff_claim_row;
 drop type ff_exec;
 drop type ff_time_cursor;

@@ -95,6 +95,13 @@ create type ff_claim_row as (
     deadline_at_ms        bigint
 );
 
+-- What a reclaim answers. Internal.
+create type ff_reclaim_row as (
+    outcome       text,
+    reclaim_count int,
+    claim         ff_claim_row
+);
+
 -- Fixed-width columns first: the row is updated on every transition and its width is WAL. public_state and the CHECK
 -- of the state vector are added by db/functions/98_rules.sql, because they call functions: PostgreSQL parses inline
 -- expressions anew for each statement, which would cost more than the rest of the write.

@@ -2,7 +2,6 @@
 
 import json
 import uuid
-from functools import cache
 from pathlib import Path
 
 import psycopg
@@ -248,6 +247,7 @@ class Scene:
             row["sqlstate"]: row["kind"] for row in table(db, "select sqlstate, kind from ff_error_code")
         }
         self.arguments = {name: arguments(db, name) for name in FUNCTIONS}
+        self.queries = {}
         now = one(db, "ff_now_ms")["ff_now_ms"]
         create(db, tags={"a.b": "c"})
         held = take(db, lease_ttl_ms=86_400_000)
@@ -281,19 +281,21 @@ class Scene:
             {"p_execution_id": done["execution_id"]},
         ]
 
-    @cache  # noqa: B019
     def query(self, function, names):
         """A call with these arguments, each cast to its type."""
-        types = {a["name"]: a["type"] for a in self.arguments[function]}
-        named = [
-            sql.SQL("{} => {}::{}").format(sql.Identifier(n), sql.Placeholder(n), sql.Identifier(types[n]))
-            for n in names
-        ]
-        return (
-            sql.SQL("select * from {}({})")
-            .format(sql.Identifier(function), sql.SQL(", ").join(named))
-            .as_string()
-        )
+        if (function, names) not in self.queries:
+            types = {a["name"]: a["type"] for a in self.arguments[function]}
+            named = [
+                sql.SQL("{} => {}::{}").format(
+                    sql.Identifier(n), sql.Placeholder(n), sql.Identifier(types[n])
+                )
+                for n in names
+            ]
+            query = sql.SQL("select * from {}({})").format(
+                sql.Identifier(function), sql.SQL(", ").join(named)
+            )
+            self.queries[function, names] = query.as_string()
+        return self.queries[function, names]
 
     def plausible(self, argument, known):
         """A value that belongs to the scene; known ones first."""

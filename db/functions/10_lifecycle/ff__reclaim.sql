@@ -6,14 +6,12 @@ create or replace function ff__reclaim(
     p_worker_id text,
     p_worker_instance_id text,
     p_lease_ttl_ms bigint,
-    p_max_reclaim_count int,
-    out outcome text,
-    out reclaim_count int,
-    out claim ff_claim_row
-)
+    p_max_reclaim_count int
+) returns ff_reclaim_row
 language plpgsql volatile
 as $$
 declare
+    v ff_reclaim_row;
     e ff_exec;
     g ff_claim_grant;
 begin
@@ -24,27 +22,29 @@ begin
         perform ff__invalid('p_max_reclaim_count', 'must be 0 or more');
     end if;
     e := ff__lock_execution(p_execution_id);
-    reclaim_count := e.lease_reclaim_count;
+    v.reclaim_count := e.lease_reclaim_count;
     select x.* into g from ff_claim_grant x where x.execution_id = e.execution_id;
     if not found or g.grant_id <> p_grant_id or g.kind <> 'reclaim' or g.expires_at_ms <= e.now_ms then
-        outcome := 'grant_not_found';
-        return;
+        v.outcome := 'grant_not_found';
+        return v;
     elsif g.worker_id <> p_worker_id then
         perform ff__bad_grant(p_execution_id);
     end if;
     perform ff__check_lane_claimable(e);
     if not ff__reclaimable(e) then
         delete from ff_claim_grant x where x.execution_id = e.execution_id;
-        outcome := 'not_reclaimable';
+        v.outcome := 'not_reclaimable';
     elsif ff__expire_if_due(e) then
-        outcome := 'not_reclaimable';
+        delete from ff_claim_grant x where x.execution_id = e.execution_id;
+        v.outcome := 'not_reclaimable';
     elsif e.lease_reclaim_count >= least(ff__max_reclaims(e.execution_id), p_max_reclaim_count) then
         perform ff__give_up_reclaims(e);
-        outcome := 'reclaim_cap_exceeded';
+        v.outcome := 'reclaim_cap_exceeded';
     else
-        claim := ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
-        outcome := 'claimed';
-        reclaim_count := e.lease_reclaim_count + 1;
+        v.claim := ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
+        v.outcome := 'claimed';
+        v.reclaim_count := e.lease_reclaim_count + 1;
     end if;
+    return v;
 end
 $$;

@@ -33,7 +33,7 @@ as $$
 declare
     v_id text;
     v_kind text;
-    v record;
+    v ff_reclaim_row;
     r ff_claim_row;
 begin
     perform ff__check_claimant(p_worker_id, p_worker_instance_id, 'p_lease_ttl_ms', p_lease_ttl_ms);

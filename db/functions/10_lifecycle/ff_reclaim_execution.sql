@@ -36,7 +36,7 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    v record;
+    v ff_reclaim_row;
     r ff_claim_row;
 begin
     v := ff__reclaim(p_execution_id, p_grant_id, p_worker_id, p_worker_instance_id, p_lease_ttl_ms, p_max_reclaim_count);
