@@ -287,7 +287,7 @@ def test_lapsed_stale_and_revoked_leases_are_refused_in_a_batch(db, clock):
 
 def test_all_leases_of_a_worker_are_renewed_by_one_call(db, clock):
     now = clock.freeze()
-    create(db)
+    create(db, priority=1)
     create(db, deadline_at_ms=now + 700)
     leases = take_many(db, 2, lease_ttl_ms=1000)
     clock.advance(500)

@@ -157,7 +157,7 @@ def test_a_grant_and_a_plain_claim_do_not_both_win(db, connect):
     assert violations(db) == []
 
 
-@pytest.mark.parametrize("taker", ["ff_claim", "ff_claim_for_worker"])
+@pytest.mark.parametrize("taker", ["ff_claim", "ff_claim_many", "ff_claim_for_worker"])
 @pytest.mark.parametrize("capabilities", [[], ["a"]])
 def test_work_that_was_granted_while_a_claim_looked_for_it_is_not_taken(db, connect, taker, capabilities):
     """
@@ -193,7 +193,7 @@ def test_work_that_was_granted_while_a_claim_looked_for_it_is_not_taken(db, conn
     assert one(db, "ff_claim_from_grant", grant_id=grant["grant_id"], **worker(3))["outcome"] == "claimed"
 
 
-@pytest.mark.parametrize("taker", ["ff_claim", "ff_claim_for_worker"])
+@pytest.mark.parametrize("taker", ["ff_claim", "ff_claim_many", "ff_claim_for_worker"])
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 def test_a_claim_with_an_old_snapshot_does_not_take_what_was_granted(db, connect, taker, level):
     eid = create(db)

@@ -1,5 +1,6 @@
 -- Locks the next execution of a lane that a worker may take: priority, then age, over all the capability sets it covers.
--- Rows locked by others are stepped over, rows with a live grant skipped, overdue ones healed in passing (at most 64).
+-- Rows locked by others are stepped over, rows with a live grant skipped, overdue ones healed in passing (at most 64 of
+-- these).
 -- Returns the row opened (see ff__open), or a row of NULLs.
 create or replace function ff__pick(p_lane_id text, p_keys text[], p_namespace text) returns ff_exec
 language plpgsql volatile
@@ -63,7 +64,7 @@ begin
             return e;
         end if;
         e.now_ms := ff_now_ms();
-        if not ff__heal(e) then
+        if not ff__granted(e) and not ff__heal(e) then
             return e;
         end if;
     end loop;

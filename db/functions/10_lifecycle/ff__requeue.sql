@@ -38,8 +38,9 @@ begin
         attempt_state = coalesce(p_attempt_state, c.attempt_state),
         current_attempt_id = case when not v_ended then c.current_attempt_id end,
         attempt_remaining_ms = case when v_ended then null
-                                    when c.lifecycle_phase = 'active' then c.attempt_timeout_at_ms - e.now_ms
-                                    else c.attempt_remaining_ms end,
+                                    when c.lifecycle_phase <> 'active' then c.attempt_remaining_ms
+                                    when c.attempt_timeout_at_ms is not null
+                                    then greatest(1, c.attempt_timeout_at_ms - e.now_ms) end,
         retry_count = case when v_replay then 0 else c.retry_count + v_retry::int end,
         lease_reclaim_count = case when v_replay then 0 else c.lease_reclaim_count end,
         replay_count = c.replay_count + v_replay::int,

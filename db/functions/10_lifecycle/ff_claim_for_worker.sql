@@ -25,12 +25,7 @@ begin
     if v_capabilities is null then
         return;
     end if;
-    loop
-        e := ff__pick(p_lane_id, ff__covered_keys(p_lane_id, v_capabilities), p_namespace);
-        -- A grant that was given after the picker began to read, and before it had the lock, shows only now.
-        exit when not exists (select from ff_claim_grant x
-                               where x.execution_id = e.execution_id and x.expires_at_ms > e.now_ms);
-    end loop;
+    e := ff__pick(p_lane_id, ff__covered_keys(p_lane_id, v_capabilities), p_namespace);
     if e.execution_id is null then
         perform ff__arm_lane(p_lane_id);
         return;

@@ -68,7 +68,7 @@ begin
         else
             foreach v_id in array v_ids loop
                 e := ff__open(v_id);
-                if ff__heal(e) then
+                if ff__granted(e) or ff__heal(e) then
                     v_healed := true;
                     v_heals := v_heals + 1;
                     exit when v_heals >= 64;
