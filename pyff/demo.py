@@ -15,7 +15,8 @@ LEASE_MS = 5_000
 # How the work looks to somebody with psql. %(namespace)s is this run.
 LOOK = {
     "what happened": """\
-select '{fp:' || e.partition_key || '}:' || e.execution_id as execution_id, i.execution_kind as kind, e.priority, e.public_state as state,
+select '{fp:' || e.partition_key || '}:' || e.execution_id as execution_id, i.execution_kind as kind,
+       e.priority, e.public_state as state,
        e.total_attempt_count as attempts, a.worker_id as worker,
        convert_from(a.result, 'UTF8') as result, e.terminal_at_ms - e.created_at_ms as ms
   from ff_exec_core e

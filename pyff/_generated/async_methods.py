@@ -59,6 +59,7 @@ from pyff._generated.results import (
     SetLaneStateResult,
     SetSettingResult,
     SettingResult,
+    SweepResult,
 )
 from pyff.statement import Statement, array, jsonb
 from pyff.types import EMPTY_OBJECT, JsonValue
@@ -1290,6 +1291,27 @@ class AsyncMethods(ABC):
         Raises: InvalidInput.
         """
         return await self._call(statements.SETTING, {"name": name}, conn)
+
+    async def trim_retention(
+        self,
+        *,
+        retention_ms: int = 86400000,
+        lane_id: str | None = None,
+        namespace: str | None = None,
+        limit: int = 1000,
+        conn: AsyncConnection[object] | None = None,
+    ) -> SweepResult:
+        """Deletes executions that ended long enough ago, with everything that hangs off them:
+        policy.retention_ms if they have one, else retention_ms. Oldest first, at most limit per call; more
+        says whether to call again. Events and idempotency keys stay: they have times of their own.
+
+        Raises: InvalidInput, InvalidLaneId.
+        """
+        return await self._call(
+            statements.TRIM_RETENTION,
+            {"retention_ms": retention_ms, "lane_id": lane_id, "namespace": namespace, "limit": limit},
+            conn,
+        )
 
     async def update_progress(
         self,

@@ -612,6 +612,15 @@ class SettingResult:
     value: str
 
 
+@dataclass(frozen=True, slots=True)
+class SweepResult:
+    """What ff_trim_retention returns."""
+
+    processed: int
+    errors: int
+    more: bool
+
+
 __all__ = [
     "CancelExecutionResult",
     "CancelResult",
@@ -663,4 +672,5 @@ __all__ = [
     "SetLaneStateResult",
     "SetSettingResult",
     "SettingResult",
+    "SweepResult",
 ]

