@@ -7,7 +7,8 @@ import pytest
 from tests.sql import table
 
 
-def test_plpgsql_check_finds_nothing(db):
+def test_plpgsql_check_finds_nothing(db, connect):
+    """On a connection of its own: the extension hooks into every function of the session that loads it."""
     if not table(db, "select 1 as x from pg_available_extensions where name = 'plpgsql_check'"):
         if os.environ.get("PYFF_NEED_PLPGSQL_CHECK"):
             pytest.fail("plpgsql_check is not installed, and PYFF_NEED_PLPGSQL_CHECK wants it")
