@@ -1,6 +1,6 @@
 -- Checks everything a submission says about itself but its lane, and takes its policy apart. Reads no row.
--- Errors: invalid_input, invalid_policy,
--- invalid_capabilities, invalid_tag_key, quota_policy_not_found, budget_not_found.
+-- Errors: invalid_input, invalid_policy, invalid_capabilities, invalid_tag_key, quota_policy_not_found,
+-- budget_not_found.
 create or replace function ff__check_submission(
     p_lane_id text,
     p_execution_kind text,

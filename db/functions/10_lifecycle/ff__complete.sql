@@ -23,8 +23,7 @@ begin
     end if;
     replayed := e.execution_id is null;
     if replayed then
-        terminal_at_ms := (ff__recorded_release(p_fence,
-                                                'complete')).ended_at_ms;
+        terminal_at_ms := (ff__recorded_release(p_fence, 'complete')).ended_at_ms;
         return;
     end if;
     terminal_at_ms := e.now_ms;

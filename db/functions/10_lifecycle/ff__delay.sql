@@ -36,10 +36,6 @@ begin
     delay_until_ms := coalesce(p_delay_until_ms, e.now_ms + p_delay_ms);
     public_state := case when delay_until_ms > e.now_ms then 'delayed' else 'resumable' end;
     delay_until_ms := case when delay_until_ms > e.now_ms then delay_until_ms end;
-    if e.ownership_state <> 'leased' then
-        -- A grant to reclaim the attempt has lost its object.
-        delete from ff_claim_grant g where g.execution_id = e.execution_id;
-    end if;
     e := ff__pause_attempt(e, case when p_override then 'override' else 'delay' end,
                            case when p_override then 'override' else 'delay' end,
                            jsonb_build_object('public_state', public_state, 'delay_until_ms', delay_until_ms));

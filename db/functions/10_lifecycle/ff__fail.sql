@@ -37,10 +37,6 @@ begin
                          case p_op when 'override' then 'override' else 'fail' end, p_timer, p_reason, p_category,
                          p_classification, p_release_detail => v_detail);
     if v_again then
-        if e.ownership_state <> 'leased' then
-            -- A grant to reclaim the attempt has lost its object.
-            delete from ff_claim_grant g where g.execution_id = e.execution_id;
-        end if;
         perform ff__requeue(e, 'pending_retry_attempt', e.now_ms + v_delay, 'waiting_for_retry_backoff', p_reason,
                             p_category);
     else

@@ -19,8 +19,7 @@ begin
         e := ff__fence(p_fence, 'fail');
     end if;
     if e.execution_id is null then
-        return (ff__recorded_release(p_fence, 'fail')).release_detail
-               || '{"replayed": true}';
+        return (ff__recorded_release(p_fence, 'fail')).release_detail || '{"replayed": true}';
     end if;
     return ff__fail(e, case when p_override then 'override' else 'fail' end, left(coalesce(p_reason, ''), 4096),
                     p_classification, coalesce(p_category, p_classification)) || '{"replayed": false}';

@@ -18,8 +18,9 @@ begin
     elsif v_verdict = 'execution_not_active' then
         perform ff__not_active(e);
     elsif v_verdict = 'stale_lease' then
-        perform ff__raise('stale_lease', format('this is not the current lease on execution %s, which has epoch %s', p_fence.wire_id,
-                                                e.lease_epoch),
+        perform ff__raise('stale_lease',
+                          format('this is not the current lease on execution %s, which has epoch %s', p_fence.wire_id,
+                                 e.lease_epoch),
                           jsonb_build_object('execution_id', p_fence.wire_id, 'lease_epoch', e.lease_epoch,
                                              'attempt_index', e.current_attempt_index));
     elsif v_verdict = 'lease_revoked' then

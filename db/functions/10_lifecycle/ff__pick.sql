@@ -1,15 +1,12 @@
 -- Locks the next execution of a lane that a worker may take: priority, then age, over all the capability sets it covers.
 -- Rows locked by others are stepped over, rows with a live grant skipped, overdue ones healed in passing (at most 64 of
 -- these).
--- Returns the row opened (see ff__open), or a row of NULLs.
+-- Returns the row opened (see ff__open), or a row of NULLs. One set, the usual case, takes one statement.
 create or replace function ff__pick(p_lane_id text, p_keys text[], p_namespace text) returns ff_exec
 language plpgsql volatile
 as $$
 declare
     v_none ff_exec;
-    v_ids uuid[];
-    v_id uuid;
-    v_take int := 16;
     e ff_exec;
 begin
     for v_heals in 0..64 loop
@@ -30,35 +27,7 @@ begin
              order by c.priority desc, c.created_at_ms, c.execution_id
              limit 1 for update of c skip locked;
         else
-            -- The heads of all sets merged, unlocked; then the first that can be locked. Locking each head first
-            -- would hide work from others.
-            loop
-                v_ids := array(
-                    select h.execution_id
-                      from unnest(p_keys) k(caps_key)
-                     cross join lateral (
-                           select c.execution_id, c.priority, c.created_at_ms from ff_exec_core c
-                            where c.lane_id = p_lane_id and c.caps_key = k.caps_key
-                              and c.blocking_reason = 'waiting_for_worker'
-                              and (p_namespace is null or c.namespace = p_namespace)
-                              and not exists (select from ff_claim_grant g
-                                               where g.execution_id = c.execution_id and g.expires_at_ms > ff_now_ms())
-                            order by c.priority desc, c.created_at_ms, c.execution_id
-                            limit v_take) h
-                     order by h.priority desc, h.created_at_ms, h.execution_id
-                     limit v_take);
-                foreach v_id in array v_ids loop
-                    perform from ff_exec_core c
-                      where c.execution_id = v_id and c.blocking_reason = 'waiting_for_worker'
-                        for update of c skip locked;
-                    if found then
-                        e := ff__open(v_id);
-                        exit;
-                    end if;
-                end loop;
-                exit when e.execution_id is not null or cardinality(v_ids) < v_take;
-                v_take := v_take * 4;
-            end loop;
+            e := ff__open((ff__pick_many(p_lane_id, p_keys, p_namespace, 1))[1]);
         end if;
         if e.execution_id is null then
             return e;

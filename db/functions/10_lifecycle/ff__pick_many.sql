@@ -18,6 +18,8 @@ begin
              order by c.priority desc, c.created_at_ms, c.execution_id
              limit p_limit for update of c skip locked);
     end if;
+    -- The heads of all sets merged, unlocked; then the first that can be locked. Locking each head first would hide work
+    -- from others.
     loop
         v_heads := array(
             select h.execution_id

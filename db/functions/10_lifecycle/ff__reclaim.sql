@@ -35,7 +35,6 @@ begin
         delete from ff_claim_grant x where x.execution_id = e.execution_id;
         v.outcome := 'not_reclaimable';
     elsif ff__expire_if_due(e) then
-        delete from ff_claim_grant x where x.execution_id = e.execution_id;
         v.outcome := 'not_reclaimable';
     elsif e.lease_reclaim_count >= least(ff__max_reclaims(e.execution_id), p_max_reclaim_count) then
         perform ff__give_up_reclaims(e);

@@ -60,6 +60,10 @@ begin
      where c.execution_id = e.execution_id
     returning c.public_state into v_state;
     e := ff__say_lease_end(e);
+    if e.lifecycle_phase = 'active' and e.ownership_state <> 'leased' then
+        -- A grant to reclaim the attempt has lost its object.
+        delete from ff_claim_grant g where g.execution_id = e.execution_id;
+    end if;
     if not v_hold and not v_delayed then
         perform ff__wake_lane(e.lane_id);
     end if;
