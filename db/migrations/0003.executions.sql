@@ -13,19 +13,20 @@ create type ff_fence as (
 );
 
 -- What an operation knows of an execution it has locked: the columns that decide, and its own time and place in the
--- event order; lease_end is the event that a lease given up in this operation still has to say. Narrow on purpose: every
--- column that is carried costs on every call. Internal.
+-- event order. granted says whether it has a grant (live or not), loose_ends whether waitpoints or a stream hang off it;
+-- tags are NULL until somebody needs those of a tagged one; lease_end is the event that a lease given up in this operation
+-- still has to say, handle_kind and attempt_type what a mint gave. Narrow on purpose: every column that is carried costs on every call. Internal.
 create type ff_exec as (
     execution_id          uuid,
     partition_key         smallint,
     flow_id               uuid,
     namespace             text,
     lane_id               text,
+    priority              int,
     lifecycle_phase       text,
     ownership_state       text,
     eligibility_state     text,
     attempt_state         text,
-    terminal_outcome      text,
     public_state          text,
     current_attempt_index int,
     current_attempt_id    uuid,
@@ -34,7 +35,6 @@ create type ff_exec as (
     lease_reclaim_count   int,
     lease_id              uuid,
     lease_epoch           bigint,
-    lease_ttl_ms          bigint,
     lease_expires_at_ms   bigint,
     attempt_timeout_at_ms bigint,
     attempt_remaining_ms  bigint,
@@ -42,10 +42,16 @@ create type ff_exec as (
     delay_until_ms        bigint,
     worker_id             text,
     worker_instance_id    text,
+    attempt_timeout_ms    bigint,
+    granted               boolean,
+    loose_ends            boolean,
+    tags                  jsonb,
     ord                   bigint,
     now_ms                bigint,
     lease_end             text,
-    lease_end_reason      text
+    lease_end_reason      text,
+    handle_kind           text,
+    attempt_type          text
 );
 
 -- A place in a list that is ordered by time. Internal.
@@ -68,6 +74,7 @@ create type ff_submission as (
     priority              int,
     delay_until_ms        bigint,
     deadline_at_ms        bigint,
+    attempt_timeout_ms    bigint,
     retention_ms          bigint,
     dedup_window_ms       bigint
 );
@@ -102,6 +109,8 @@ create type ff_reclaim_row as (
     claim         ff_claim_row
 );
 
+-- Some columns spare a claim or an end a look elsewhere: attempt_timeout_ms is the policy's, reserved_until_ms the expiry
+-- of the execution's grant, tagged whether it has tags, open_waitpoints and stream_open what an ending attempt has to close.
 -- Fixed-width columns first: the row is updated on every transition and its width is WAL. public_state and the CHECK
 -- of the state vector are added by db/functions/98_rules.sql, because they call functions: PostgreSQL parses inline
 -- expressions anew for each statement, which would cost more than the rest of the write.
@@ -124,7 +133,9 @@ create table ff_exec_core (
     not_before_ms         bigint,
     deadline_at_ms        bigint,
     attempt_timeout_at_ms bigint,
+    attempt_timeout_ms    bigint,
     attempt_remaining_ms  bigint,
+    reserved_until_ms     bigint,
     started_at_ms         bigint,
     terminal_at_ms        bigint,
     last_transition_at_ms bigint   not null,
@@ -136,6 +147,9 @@ create table ff_exec_core (
     retry_count           int      not null default 0,
     lease_reclaim_count   int      not null default 0,
     replay_count          int      not null default 0,
+    open_waitpoints       int      not null default 0,
+    stream_open           boolean  not null default false,
+    tagged                boolean  not null default false,
     lifecycle_phase       text     not null,
     ownership_state       text     not null,
     eligibility_state     text     not null,
@@ -168,8 +182,9 @@ comment on table ff_exec_core is
 
 -- A plain execution sits in the primary key and in one more of these at any time. They are few because each index costs
 -- every write of the table, whether or not the row is in it: what belongs together shares one.
+-- A claim wants one entry, but an index scan checks all of a page: the pages of the ready index are kept thin.
 create index ff_exec_core_ready on ff_exec_core (lane_id, caps_key, priority desc, created_at_ms, execution_id)
-    where blocking_reason = 'waiting_for_worker';
+    with (fillfactor = 40) where blocking_reason = 'waiting_for_worker';
 -- What time will bring back on a lane: ended delays and lapsed leases. lease_check_at_ms, not the expiry, so that a
 -- renewal changes no indexed column and stays a HOT update.
 create index ff_exec_core_due on ff_exec_core (lane_id, (coalesce(lease_check_at_ms, delay_until_ms)))

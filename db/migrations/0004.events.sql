@@ -5,6 +5,7 @@ set local lock_timeout = '10s';
 create table ff_event_family (
     family            text collate "C" not null primary key
         check (family in ('completion', 'lease', 'suspension', 'signal', 'operator', 'worker', 'flow')),
+    gen               int     not null default 1,
     muted             text[]  not null default '{}',
     notify            text collate "C" not null check (notify in ('commit', 'tick', 'off')),
     notified_event_id bigint  not null default 0,
@@ -14,7 +15,7 @@ create table ff_event_family (
     trimmed_event_id  bigint  not null default 0
 );
 comment on table ff_event_family is
-    'Per family of events: types that are not written (muted), when subscribers are notified, how long events are kept.';
+    'Per family of events: types that are not written (muted), when subscribers are notified, how long events are kept. gen is that of ff_event_generation, so that an emitter reads one row.';
 
 insert into ff_event_family (family, notify) values
     ('completion', 'tick'), ('lease', 'tick'), ('suspension', 'commit'), ('signal', 'commit'),
@@ -23,10 +24,11 @@ insert into ff_event_family (family, notify) values
 create table ff_event_generation (
     id                boolean not null default true primary key check (id),
     gen               int     not null,
-    system_identifier bigint  not null
+    system_identifier bigint  not null,
+    plain             boolean not null default true
 );
 comment on table ff_event_generation is
-    'One row: the generation of the event order and the cluster it was counted in. A restored database needs a new generation.';
+    'One row: the generation of the event order and the cluster it was counted in; a restored database needs a new generation. plain: no lease or completion event is muted or rung for at commit, so their emitter need not look at the families.';
 
 insert into ff_event_generation (gen, system_identifier)
 select 1, c.system_identifier from pg_control_system() c;

@@ -1,50 +1,135 @@
-"""The hot queries use the index that was made for them, however small or stale the statistics are."""
+"""The statements inside the hot functions read the rows they want and no others, however stale the statistics are."""
 
+import json
 import re
 
 import pytest
 
-from tests.sql import create, one, table, take
+from tests.sql import claim, create, one, rows, table, take
 
-QUERIES = {
-    "ff_exec_core_ready": """
-        select * from ff_exec_core c
-         where c.lane_id = 'default' and c.caps_key = '' and c.blocking_reason = 'waiting_for_worker'
-         order by c.priority desc, c.created_at_ms, c.execution_id limit 1 for update skip locked""",
-    "ff_exec_core_due": """
-        select * from ff_exec_core c
-         where c.lane_id = 'default' and coalesce(c.lease_check_at_ms, c.delay_until_ms) <= 5
-           and (c.ownership_state = 'leased' or c.eligibility_state = 'not_eligible_until_time')
-         order by coalesce(c.lease_check_at_ms, c.delay_until_ms) limit 200 for update skip locked""",
-}
+MANY = 300
 
 
-def plan(db, query: str) -> str:
-    return "\n".join(row["QUERY PLAN"] for row in table(db, f"explain {query}"))
+@pytest.fixture
+def explained(db):
+    """Runs a function under auto_explain and gives the plan of every statement that ran inside it."""
+    db.execute("load 'auto_explain'")
+    for name, value in {
+        "log_min_duration": "0",
+        "log_analyze": "on",
+        "log_nested_statements": "on",
+        "log_format": "json",
+        "log_level": "notice",
+        "log_timing": "off",
+    }.items():
+        db.execute(f"set auto_explain.{name} = '{value}'")
+    plans = []
+
+    def notice(diagnostic):
+        found = re.search(r"plan:\n(\{.*\})\s*$", diagnostic.message_primary or "", re.S)
+        if found:
+            plans.append(json.loads(found[1]))
+
+    db.add_notice_handler(notice)
+    # Planned while the tables were empty and the statistics said so: the plans must be right all the same.
+    claim(db)
+
+    def run(function, **args):
+        plans.clear()
+        found = rows(db, function, **args)
+        assert len(plans) > 2, "auto_explain said nothing"
+        return found, list(plans)
+
+    yield run
+    db.execute("set auto_explain.log_min_duration = -1")
+    db.remove_notice_handler(notice)
 
 
-@pytest.mark.parametrize("index", sorted(QUERIES))
-def test_a_hot_query_reads_its_own_index_without_a_sort(db, index):
-    for n in range(200):
-        create(db, priority=n % 7)
-    db.execute("analyze ff_exec_core")
-    found = plan(db, QUERIES[index])
-    assert re.search(rf"Index Scan using {index}\b", found), found
-    assert "Sort" not in found
+def nodes(plan):
+    yield plan
+    for child in plan.get("Plans", []):
+        yield from nodes(child)
 
 
-def test_the_statements_of_the_tests_are_those_of_the_functions(db):
-    bodies = {
-        row["proname"]: re.sub(r"\s+", " ", row["prosrc"])
-        for row in table(db, "select proname, prosrc from pg_proc where proname like 'ff\\_\\_%%'")
-    }
-    assert (
-        "order by c.priority desc, c.created_at_ms, c.execution_id limit 1 for update of c skip locked"
-        in bodies["ff__pick"]
+def wasted(plans):
+    """Nodes over the engine's tables that scanned them, or read rows and threw them away."""
+    for plan in plans:
+        for node in nodes(plan["Plan"]):
+            table_name = node.get("Relation Name", "")
+            if table_name.startswith("ff_") and (
+                "Seq Scan" in node["Node Type"] or node.get("Rows Removed by Filter", 0) > 2
+            ):
+                yield plan["Query Text"], table_name, node["Node Type"], node.get("Rows Removed by Filter")
+
+
+def crowd(db, clock):
+    """A lane with many executions in every state that a claim must not read."""
+    clock.freeze()
+    for _ in range(3):
+        one_batch = rows(db, "ff_create_executions", lane_id="default", payloads=[b""] * MANY)
+        assert len(one_batch) == MANY
+    leased = rows(
+        db,
+        "ff_claim_many",
+        lane_id="default",
+        worker_id="w",
+        worker_instance_id="w-1",
+        limit=2 * MANY,
     )
-    due = "coalesce(c.lease_check_at_ms, c.delay_until_ms)"
-    assert f"order by {due} limit 200 for update skip locked" in bodies["ff__enter_due"]
-    assert f"and {due} <= ff_now_ms()" in bodies["ff__check_claim"]
+    rows(db, "ff_complete_many", handles=[r["handle"] for r in leased[:MANY]])
+    rows(db, "ff_create_executions", lane_id="default", payloads=[b""] * MANY, delay_ms=60_000)
+    rows(
+        db,
+        "ff_create_executions",
+        lane_id="default",
+        payloads=[b""] * MANY,
+        required_capabilities=["gpu"],
+    )
+    rows(db, "ff_create_executions", lane_id="default", payloads=[b""] * MANY, deadline_at_ms=clock.now() + 10**7)
+
+
+def test_a_create_a_claim_a_renewal_and_a_completion_read_only_what_they_want(db, clock, explained):
+    crowd(db, clock)
+    plans = []
+    _, ran = explained("ff_create_execution", lane_id="default")
+    plans += ran
+    (row,), ran = explained("ff_claim", lane_id="default", worker_id="w", worker_instance_id="w-1")
+    plans += ran
+    assert any(
+        node.get("Index Name") == "ff_exec_core_ready" for plan in ran for node in nodes(plan["Plan"])
+    ), "the claim did not use the ready index"
+    assert any(node.get("Index Name") == "ff_exec_core_due" for plan in ran for node in nodes(plan["Plan"]))
+    assert not any(node["Node Type"] == "Sort" for plan in ran for node in nodes(plan["Plan"]))
+    _, ran = explained("ff_renew", handle=row["handle"])
+    plans += ran
+    _, ran = explained("ff_complete", handle=row["handle"])
+    plans += ran
+    assert list(wasted(plans)) == []
+
+
+@pytest.mark.parametrize("capabilities", [[], ["arm"], ["gpu"]])
+def test_a_batch_reads_only_what_it_wants(db, clock, explained, capabilities):
+    crowd(db, clock)
+    worker = {"worker_id": "w", "worker_instance_id": "w-1", "capabilities": capabilities}
+    plans = []
+    _, ran = explained("ff_create_executions", lane_id="default", payloads=[b""] * 10)
+    plans += ran
+    found, ran = explained("ff_claim_many", lane_id="default", limit=10, **worker)
+    plans += ran
+    handles = [r["handle"] for r in found]
+    _, ran = explained("ff_renew_many", handles=handles)
+    plans += ran
+    _, ran = explained("ff_complete_many", handles=handles)
+    plans += ran
+    assert list(wasted(plans)) == []
+
+
+def test_what_is_due_is_found_without_reading_what_is_not(db, clock, explained):
+    crowd(db, clock)
+    clock.advance(40_000)  # the leases ran out, the delays did not end
+    found, ran = explained("ff_claim", lane_id="default", worker_id="w", worker_instance_id="w-1")
+    assert found[0]["handle_kind"] == "fresh"
+    assert list(wasted(ran)) == []
 
 
 def test_a_plain_execution_sits_in_the_primary_key_and_one_more_index(db, connect):

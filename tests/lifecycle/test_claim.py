@@ -177,12 +177,10 @@ def test_a_set_that_is_too_long_for_the_index_is_matched_token_by_token(db):
 
 
 def test_an_execution_with_a_live_grant_is_passed_over(db, clock):
-    now = clock.freeze()
+    clock.freeze()
     granted, free = create(db, priority=9), create(db)
-    db.execute(
-        "insert into ff_claim_grant select %s, gen_random_uuid(), %s, %s, 'claim', 'other', 'other', 'default', '{}'",
-        [granted.split("}:")[1], now, now + 1000],
-    )
+    other = {"worker_id": "other", "worker_instance_id": "other-1"}
+    one(db, "ff_issue_claim_grant", execution_id=granted, grant_ttl_ms=1000, **other)
     assert take(db)["execution_id"] == free
     assert claim(db) is None
     clock.advance(1000)

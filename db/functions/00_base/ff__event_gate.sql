@@ -3,8 +3,8 @@
 create or replace function ff__event_gate(p_family text, p_event_type text) returns int
 language sql volatile
 as $$
-    select g.gen
-      from ff_event_family f, ff_event_generation g
-     where f.family = p_family and g.id and p_event_type <> all (f.muted) and '*' <> all (f.muted)
+    select f.gen
+      from ff_event_family f
+     where f.family = p_family and p_event_type <> all (f.muted) and '*' <> all (f.muted)
        and (f.notify <> 'commit' or ff__ring(f.family))
 $$;

@@ -31,11 +31,6 @@ begin
         perform ff__check_text('p_execution_kind', p_execution_kind, 0, 128);
         perform ff__check_text('p_creator', p_creator, 0, 256);
         perform ff__check_text('p_payload_encoding', p_payload_encoding, 0, 64);
-    elsif p_policy = '{}' and p_tags = '{}' and p_required_capabilities = '{}'
-          and num_nonnulls(p_delay_until_ms, p_delay_ms, p_deadline_at_ms) = 0 then
-        -- The plain case, in as few expressions as it takes.
-        return (p_lane_id, p_namespace, p_execution_kind, p_creator, p_payload_encoding, ff__normal_policy('{}'), '{}',
-                '{}', '', greatest(0, least(coalesce(p_priority, 0), 9000)), null, null, null, 86400000)::ff_submission;
     end if;
 
     s.policy := ff__normal_policy(p_policy);
@@ -56,6 +51,7 @@ begin
         s.priority := coalesce(p_priority, (s.policy -> 'priority')::int, 0);
         s.retention_ms := (s.policy -> 'retention_ms')::bigint;
         s.deadline_at_ms := p_now_ms + (s.policy #> '{timeout_policy,execution_deadline_ms}')::bigint;
+        s.attempt_timeout_ms := (s.policy #> '{timeout_policy,attempt_timeout_ms}')::bigint;
         s.delay_until_ms := (s.policy -> 'delay_until_ms')::bigint;
     end if;
     s.priority := greatest(0, least(s.priority, 9000));

@@ -1,5 +1,4 @@
--- Writes a grant; an expired one is overwritten. The execution's row is written too, with nothing changed: a claim that
--- runs at REPEATABLE READ and cannot see the grant then fails to serialize, instead of taking what was granted.
+-- Writes a grant; an expired one is overwritten. The execution's row says so too (reserved_until_ms): claims look there.
 create or replace function ff__grant(
     e ff_exec, p_worker_id text, p_worker_instance_id text, p_capabilities text[], p_grant_ttl_ms bigint,
     p_admission_summary text default null
@@ -26,7 +25,7 @@ begin
         kind = excluded.kind, worker_id = excluded.worker_id, worker_instance_id = excluded.worker_instance_id,
         lane_id = excluded.lane_id, capabilities = excluded.capabilities,
         admission_summary = excluded.admission_summary;
-    update ff_exec_core c set last_mutation_at_ms = c.last_mutation_at_ms where c.execution_id = e.execution_id;
+    update ff_exec_core c set reserved_until_ms = g.expires_at_ms where c.execution_id = e.execution_id;
     return g;
 end
 $$;

@@ -130,6 +130,14 @@ with e as (select c.*, ff__wire_id(c.partition_key, c.execution_id) as wire_id f
                  or g.kind = 'resume' and e.lifecycle_phase = 'runnable' and e.attempt_state <> 'attempt_interrupted'
                  or g.kind in ('claim', 'resume') and e.lifecycle_phase = 'active'))
     union all
+    select 'mirrors', e.wire_id,
+           format('reserved until %s, grant %s; tagged %s, tags %s; attempt timeout %s', e.reserved_until_ms,
+                  g.expires_at_ms, e.tagged, i.tags, e.attempt_timeout_ms)
+      from e join ff_exec_input i on i.execution_id = e.execution_id
+      left join ff_claim_grant g on g.execution_id = e.execution_id
+     where e.reserved_until_ms is distinct from g.expires_at_ms or e.tagged <> (i.tags <> '{}')
+        or e.attempt_timeout_ms is distinct from (i.policy #> '{timeout_policy,attempt_timeout_ms}')::bigint
+    union all
     select 'started_at', e.wire_id, format('%s, first attempt %s', e.started_at_ms, min(a.started_at_ms))
       from e left join a on a.execution_id = e.execution_id
      group by e.wire_id, e.started_at_ms

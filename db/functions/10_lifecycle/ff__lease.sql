@@ -1,56 +1,49 @@
 -- Mints a lease on a row that is locked and claimable: R1 starts an attempt, R2 goes on with the paused one, A2 / A3 end
--- the interrupted one and start the next (a reclaim). Writes row, attempt and event; a grant is used up.
+-- the interrupted one and start the next (a reclaim). Writes row, attempt and event; a grant is used up. Returns
+-- the row as it is now, with handle_kind and attempt_type: ff__claimed makes a claim's answer of it.
 create or replace function ff__lease(
     e ff_exec, p_worker_id text, p_worker_instance_id text, p_lease_ttl_ms bigint
-) returns ff_claim_row
+) returns ff_exec
 language plpgsql volatile
 as $$
 declare
-    v_previous int := e.current_attempt_index;
     v_resumed boolean := e.lifecycle_phase = 'runnable' and e.attempt_state = 'attempt_interrupted';
     v_reclaimed boolean := e.lifecycle_phase = 'active';
-    v_type text := case e.attempt_state when 'pending_first_attempt' then 'initial'
-                                        when 'pending_retry_attempt' then 'retry'
-                                        when 'pending_replay_attempt' then 'replay'
-                                        else 'reclaim' end;
-    i record;
+    v_previous int := e.current_attempt_index;
 begin
     if v_reclaimed then
         e := ff__say_lease_end(ff__end_reclaimed(e));
     end if;
+    e.attempt_timeout_at_ms := e.now_ms + case when v_resumed then e.attempt_remaining_ms else e.attempt_timeout_ms end;
+    e.lease_expires_at_ms := least(e.now_ms + p_lease_ttl_ms, e.attempt_timeout_at_ms, e.deadline_at_ms);
     e.lease_id := ff__mint_id(e.now_ms, e.partition_key);
+    e.lease_epoch := e.lease_epoch + 1;
     if not v_resumed then
         e.current_attempt_id := ff__mint_id(e.now_ms, e.partition_key);
+        e.current_attempt_index := e.total_attempt_count;
+        e.attempt_type := case e.attempt_state when 'pending_first_attempt' then 'initial'
+                                               when 'pending_retry_attempt' then 'retry'
+                                               when 'pending_replay_attempt' then 'replay'
+                                               else 'reclaim' end;
     end if;
+    e.handle_kind := case when v_reclaimed then 'reclaimed' when v_resumed then 'resumed' else 'fresh' end;
+    e.worker_id := p_worker_id;
+    e.worker_instance_id := p_worker_instance_id;
     update ff_exec_core c set
         lifecycle_phase = 'active', ownership_state = 'leased', eligibility_state = 'not_applicable',
         blocking_reason = 'none', blocking_detail = null, attempt_state = 'running_attempt',
-        current_attempt_index = case when v_resumed then c.current_attempt_index else c.total_attempt_count end,
+        current_attempt_index = e.current_attempt_index, current_attempt_id = e.current_attempt_id,
         total_attempt_count = c.total_attempt_count + (not v_resumed)::int,
-        current_attempt_id = e.current_attempt_id,
         lease_reclaim_count = c.lease_reclaim_count + v_reclaimed::int,
-        lease_id = e.lease_id, lease_epoch = c.lease_epoch + 1, lease_ttl_ms = p_lease_ttl_ms,
+        lease_id = e.lease_id, lease_epoch = e.lease_epoch, lease_ttl_ms = p_lease_ttl_ms,
         lease_acquired_at_ms = e.now_ms, lease_renewed_at_ms = null, lease_revoke_reason = null,
-        lease_expires_at_ms = least(e.now_ms + p_lease_ttl_ms, t.timeout_at_ms, c.deadline_at_ms),
-        lease_check_at_ms = least(e.now_ms + p_lease_ttl_ms, t.timeout_at_ms, c.deadline_at_ms),
-        worker_id = p_worker_id, worker_instance_id = p_worker_instance_id,
-        attempt_timeout_at_ms = t.timeout_at_ms, attempt_remaining_ms = null, delay_until_ms = null, not_before_ms = null,
+        lease_expires_at_ms = e.lease_expires_at_ms, lease_check_at_ms = e.lease_expires_at_ms,
+        worker_id = p_worker_id, worker_instance_id = p_worker_instance_id, reserved_until_ms = null,
+        attempt_timeout_at_ms = e.attempt_timeout_at_ms, attempt_remaining_ms = null, delay_until_ms = null, not_before_ms = null,
         failure_reason = null, failure_category = null, started_at_ms = coalesce(c.started_at_ms, e.now_ms),
         last_transition_at_ms = e.now_ms, last_mutation_at_ms = e.now_ms, last_event_ord = e.ord
-      from (select x.execution_id, x.execution_kind, x.payload, x.payload_encoding, x.tags,
-                   e.now_ms + case when v_resumed then e.attempt_remaining_ms
-                                   else (x.policy #> '{timeout_policy,attempt_timeout_ms}')::bigint end as timeout_at_ms
-              from ff_exec_input x where x.execution_id = e.execution_id) t
-     where c.execution_id = e.execution_id
-    returning t.execution_kind, t.payload, t.payload_encoding, t.tags, c.lease_epoch, c.current_attempt_index,
-              c.lease_expires_at_ms, c.attempt_timeout_at_ms, c.priority,
-              exists (select from ff_claim_grant g where g.execution_id = c.execution_id) as granted
-      into i;
-    e.lease_epoch := i.lease_epoch;
-    e.current_attempt_index := i.current_attempt_index;
-    e.worker_id := p_worker_id;
-    e.worker_instance_id := p_worker_instance_id;
-    if i.granted then
+     where c.execution_id = e.execution_id;
+    if e.granted then
         delete from ff_claim_grant g where g.execution_id = e.execution_id;
     end if;
     if v_resumed then
@@ -58,21 +51,15 @@ begin
             state = 'started', resumed_at_ms = e.now_ms, lease_id = e.lease_id, lease_epoch = e.lease_epoch,
             worker_id = p_worker_id, worker_instance_id = p_worker_instance_id
          where a.execution_id = e.execution_id and a.attempt_index = e.current_attempt_index
-         returning a.attempt_type into v_type;
+         returning a.attempt_type into e.attempt_type;
     else
         insert into ff_attempt (
             execution_id, attempt_index, previous_attempt_index, attempt_id, attempt_type, state, lease_id, lease_epoch,
             worker_id, worker_instance_id, started_at_ms)
         values (
-            e.execution_id, e.current_attempt_index, v_previous, e.current_attempt_id, v_type, 'started',
+            e.execution_id, e.current_attempt_index, v_previous, e.current_attempt_id, e.attempt_type, 'started',
             e.lease_id, e.lease_epoch, p_worker_id, p_worker_instance_id, e.now_ms);
     end if;
-    e := ff__emit(e, 'lease', case when v_reclaimed then 'reclaimed' else 'acquired' end);
-    return (ff__encode_handle(e.partition_key, e.execution_id, e.current_attempt_index, e.lease_id, e.lease_epoch,
-                              e.current_attempt_id),
-            case when v_reclaimed then 'reclaimed' when v_resumed then 'resumed' else 'fresh' end,
-            ff__wire_id(e.partition_key, e.execution_id), e.namespace, e.lane_id, e.flow_id, i.execution_kind, i.payload,
-            i.payload_encoding, i.tags, i.priority, e.current_attempt_index, e.current_attempt_id, v_type, e.lease_id,
-            e.lease_epoch, i.lease_expires_at_ms, i.attempt_timeout_at_ms, e.deadline_at_ms)::ff_claim_row;
+    return ff__emit(e, 'lease', case when v_reclaimed then 'reclaimed' else 'acquired' end);
 end
 $$;

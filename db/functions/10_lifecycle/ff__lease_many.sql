@@ -13,7 +13,7 @@ begin
         select u.id, u.n, c.attempt_state, c.current_attempt_index as previous,
                ff__mint_id(v_now, c.partition_key) as lease_id, ff__mint_id(v_now, c.partition_key) as attempt_id,
                i.execution_kind, i.payload, i.payload_encoding, i.tags,
-               v_now + (i.policy #> '{timeout_policy,attempt_timeout_ms}')::bigint as timeout_at_ms
+               v_now + c.attempt_timeout_ms as timeout_at_ms
           from unnest(p_ids) with ordinality u(id, n)
           join ff_exec_core c on c.execution_id = u.id
           join ff_exec_input i on i.execution_id = u.id
@@ -27,7 +27,7 @@ begin
             lease_acquired_at_ms = v_now, lease_renewed_at_ms = null, lease_revoke_reason = null,
             lease_expires_at_ms = least(v_now + p_lease_ttl_ms, x.timeout_at_ms, c.deadline_at_ms),
             lease_check_at_ms = least(v_now + p_lease_ttl_ms, x.timeout_at_ms, c.deadline_at_ms),
-            worker_id = p_worker_id, worker_instance_id = p_worker_instance_id,
+            worker_id = p_worker_id, worker_instance_id = p_worker_instance_id, reserved_until_ms = null,
             attempt_timeout_at_ms = x.timeout_at_ms, attempt_remaining_ms = null, delay_until_ms = null,
             not_before_ms = null, failure_reason = null, failure_category = null,
             started_at_ms = coalesce(c.started_at_ms, v_now), last_transition_at_ms = v_now, last_mutation_at_ms = v_now,
@@ -49,12 +49,11 @@ begin
         insert into ff_event (
             family, event_type, gen, ord, occurred_at_ms, execution_id, partition_key, flow_id, lane_id, namespace, tags,
             attempt_index, lease_id, lease_epoch, worker_id, worker_instance_id)
-        select 'lease', 'acquired', g.gen, l.last_event_ord, v_now, l.execution_id, l.partition_key, l.flow_id, l.lane_id,
+        select 'lease', 'acquired', f.gen, l.last_event_ord, v_now, l.execution_id, l.partition_key, l.flow_id, l.lane_id,
                l.namespace, x.tags, l.current_attempt_index, x.lease_id, l.lease_epoch, p_worker_id, p_worker_instance_id
           from leased l join x on x.id = l.execution_id
          cross join ff_event_family f
-         cross join ff_event_generation g
-         where f.family = 'lease' and g.id and 'acquired' <> all (f.muted) and '*' <> all (f.muted)
+         where f.family = 'lease' and 'acquired' <> all (f.muted) and '*' <> all (f.muted)
            and (f.notify <> 'commit' or ff__ring(f.family))
     )
     select ff__encode_handle(l.partition_key, l.execution_id, l.current_attempt_index, x.lease_id, l.lease_epoch,

@@ -6,8 +6,6 @@ language plpgsql stable
 as $$
 declare
     c_max constant bigint := 9007199254740991;
-    c_default constant jsonb := jsonb '{"max_reclaim_count": 100, "max_replay_count": 10,
-                                        "dedup_window_ms": 86400000, "max_signals_per_execution": 10000}';
     v_policy jsonb;
     v_timeout jsonb;
     v_routing jsonb;
@@ -15,7 +13,7 @@ declare
     v_key text;
 begin
     if p_policy = '{}' then
-        return c_default;
+        return ff__default_policy();
     elsif p_policy is null then
         perform ff__invalid('p_policy', 'must not be null');
     end if;

@@ -7,7 +7,9 @@ begin
                       format('execution %s is %s', ff__wire_id(e.partition_key, e.execution_id), e.public_state),
                       jsonb_build_object(
                           'execution_id', ff__wire_id(e.partition_key, e.execution_id),
-                          'lifecycle_phase', e.lifecycle_phase, 'terminal_outcome', e.terminal_outcome,
+                          'lifecycle_phase', e.lifecycle_phase, 'terminal_outcome',
+                          case when e.lifecycle_phase <> 'terminal' then 'none'
+                               when e.public_state = 'completed' then 'success' else e.public_state end,
                           'public_state', e.public_state, 'lease_epoch', e.lease_epoch,
                           'attempt_index', e.current_attempt_index));
 end

@@ -1,41 +1,56 @@
 -- Locks the next execution of a lane that a worker may take: priority, then age, over all the capability sets it covers.
--- Rows locked by others are stepped over, rows with a live grant skipped, overdue ones healed in passing (at most 64 of
--- these).
--- Returns the row opened (see ff__open), or a row of NULLs. One set, the usual case, takes one statement.
-create or replace function ff__pick(p_lane_id text, p_keys text[], p_namespace text) returns ff_exec
+-- Rows locked by others are stepped over, reserved ones skipped, overdue ones healed in passing (at most 64 of these).
+-- Returns the row opened (see ff__open), or a row of NULLs. The plain case, work that needs nothing on a lane where
+-- nothing is due, is one statement; whatever that does not find is ff__pick_many's to find.
+create or replace function ff__pick(p_lane_id text, p_capabilities text[], p_namespace text) returns ff_exec
 language plpgsql volatile
 as $$
 declare
     v_none ff_exec;
+    v_now bigint := ff_now_ms();
     e ff_exec;
 begin
     for v_heals in 0..64 loop
-        e := v_none;
-        if cardinality(p_keys) = 1 then
-            select c.execution_id, c.partition_key, c.flow_id, c.namespace, c.lane_id, c.lifecycle_phase, c.ownership_state,
-                   c.eligibility_state, c.attempt_state, c.terminal_outcome, c.public_state, c.current_attempt_index,
+        if p_capabilities = '{}' then
+            select c.execution_id, c.partition_key, c.flow_id, c.namespace, c.lane_id, c.priority, c.lifecycle_phase,
+                   c.ownership_state, c.eligibility_state, c.attempt_state, c.public_state, c.current_attempt_index,
                    c.current_attempt_id, c.total_attempt_count, c.retry_count, c.lease_reclaim_count, c.lease_id,
-                   c.lease_epoch, c.lease_ttl_ms, c.lease_expires_at_ms, c.attempt_timeout_at_ms,
-                   c.attempt_remaining_ms, c.deadline_at_ms, c.delay_until_ms, c.worker_id, c.worker_instance_id,
-                   greatest(pg_current_xact_id()::text::bigint, c.last_event_ord), null::bigint, null, null
+                   c.lease_epoch, c.lease_expires_at_ms, c.attempt_timeout_at_ms, c.attempt_remaining_ms,
+                   c.deadline_at_ms, c.delay_until_ms, c.worker_id, c.worker_instance_id, c.attempt_timeout_ms,
+                   c.reserved_until_ms is not null, c.open_waitpoints > 0 or c.stream_open,
+                   case when not c.tagged then '{}'::jsonb end,
+                   greatest(pg_current_xact_id()::text::bigint, c.last_event_ord)
               into e
               from ff_exec_core c
-             where c.lane_id = p_lane_id and c.caps_key = p_keys[1] and c.blocking_reason = 'waiting_for_worker'
-               and (p_namespace is null or c.namespace = p_namespace)
-               and not exists (select from ff_claim_grant g
-                                where g.execution_id = c.execution_id and g.expires_at_ms > ff_now_ms())
-             order by c.priority desc, c.created_at_ms, c.execution_id
-             limit 1 for update of c skip locked;
-        else
-            e := ff__open((ff__pick_many(p_lane_id, p_keys, p_namespace, 1))[1]);
+             where c.execution_id = (
+                   -- Locks one row and hands out its id alone: wide rows through its three nodes would cost more than
+                   -- the second look.
+                   select x.execution_id from ff_exec_core x
+                    where x.lane_id = p_lane_id and x.caps_key = '' and x.blocking_reason = 'waiting_for_worker'
+                      and (x.reserved_until_ms is null or x.reserved_until_ms <= v_now)
+                      and (p_namespace is null or x.namespace = p_namespace)
+                      and exists (select from ff_lane_registry l
+                                   where l.lane_id = p_lane_id and l.state in ('active', 'draining'))
+                      and not exists (
+                          select from ff_exec_core d
+                           where d.lane_id = p_lane_id and coalesce(d.lease_check_at_ms, d.delay_until_ms) <= v_now
+                             and (d.ownership_state = 'leased' or d.eligibility_state = 'not_eligible_until_time'))
+                    order by x.priority desc, x.created_at_ms, x.execution_id
+                    limit 1 for update of x skip locked)
+               for update;
         end if;
         if e.execution_id is null then
-            return e;
+            e := ff__open((ff__pick_many(p_lane_id, p_capabilities, p_namespace, 1, v_heals = 0))[1]);
+            if e.execution_id is null then
+                return e;
+            end if;
         end if;
         e.now_ms := ff_now_ms();
-        if not ff__granted(e) and not ff__heal(e) then
+        -- Most rows are ready, with no time limit: they need no closer look.
+        if (e.lifecycle_phase = 'runnable' and e.deadline_at_ms is null) is true or not ff__heal(e) then
             return e;
         end if;
+        e := v_none;
     end loop;
     return v_none;
 end

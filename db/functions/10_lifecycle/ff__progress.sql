@@ -1,11 +1,9 @@
--- Stores progress on the current attempt. Locks: the execution.
+-- Stores progress on the current attempt of an execution whose fence was checked.
 create or replace function ff__progress(
-    p_fence ff_fence, p_percent int, p_message text, out progress_pct int, out progress_updated_at_ms bigint
+    e ff_exec, p_percent int, p_message text, out progress_pct int, out progress_updated_at_ms bigint
 )
 language plpgsql volatile
 as $$
-declare
-    e ff_exec := ff__fence(p_fence);
 begin
     if p_percent not between 0 and 100 then
         perform ff__invalid('p_percent', 'must be between 0 and 100', jsonb_build_object('value', p_percent));

@@ -14,6 +14,7 @@ declare
     v ff_reclaim_row;
     e ff_exec;
     g ff_claim_grant;
+    r ff_claim_row;
 begin
     perform ff__check_claimant(p_worker_id, p_worker_instance_id, 'p_lease_ttl_ms', p_lease_ttl_ms);
     if p_grant_id is null then
@@ -33,6 +34,7 @@ begin
     perform ff__check_lane_claimable(e);
     if not ff__reclaimable(e) then
         delete from ff_claim_grant x where x.execution_id = e.execution_id;
+        update ff_exec_core c set reserved_until_ms = null where c.execution_id = e.execution_id;
         v.outcome := 'not_reclaimable';
     elsif ff__expire_if_due(e) then
         v.outcome := 'not_reclaimable';
@@ -40,9 +42,11 @@ begin
         perform ff__give_up_reclaims(e);
         v.outcome := 'reclaim_cap_exceeded';
     else
-        v.claim := ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
-        v.outcome := 'claimed';
         v.reclaim_count := e.lease_reclaim_count + 1;
+        e := ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
+        select x.* into r from ff__claimed(e) x;
+        v.claim := r;
+        v.outcome := 'claimed';
     end if;
     return v;
 end

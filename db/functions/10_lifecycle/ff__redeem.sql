@@ -7,6 +7,7 @@ as $$
 declare
     e ff_exec;
     g ff_claim_grant;
+    r ff_claim_row;
 begin
     perform ff__check_claimant(p_worker_id, p_worker_instance_id, 'p_lease_ttl_ms', p_lease_ttl_ms);
     if p_grant_id is null then
@@ -31,6 +32,8 @@ begin
         perform ff__raise('claim_grant_expired', 'the grant has expired',
                           jsonb_build_object('execution_id', p_execution_id, 'expires_at_ms', g.expires_at_ms));
     end if;
-    return ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
+    e := ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
+    select x.* into r from ff__claimed(e) x;
+    return r;
 end
 $$;

@@ -56,11 +56,12 @@ begin
         not_before_ms = case when v_hold or v_delayed then c.not_before_ms end,
         lease_id = null, lease_ttl_ms = null, lease_expires_at_ms = null, lease_check_at_ms = null,
         worker_id = null, worker_instance_id = null, attempt_timeout_at_ms = null,
+        reserved_until_ms = case when c.lifecycle_phase = 'runnable' then c.reserved_until_ms end,
         last_transition_at_ms = e.now_ms, last_mutation_at_ms = e.now_ms, last_event_ord = e.ord
      where c.execution_id = e.execution_id
     returning c.public_state into v_state;
     e := ff__say_lease_end(e);
-    if e.lifecycle_phase = 'active' and e.ownership_state <> 'leased' then
+    if e.granted and e.lifecycle_phase = 'active' then
         -- A grant to reclaim the attempt has lost its object.
         delete from ff_claim_grant g where g.execution_id = e.execution_id;
     end if;

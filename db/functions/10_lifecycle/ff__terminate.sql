@@ -10,9 +10,19 @@ create or replace function ff__terminate(
 language plpgsql volatile
 as $$
 begin
-    if e.ownership_state <> 'leased' then
-        -- A live lease leaves no grant behind.
+    if e.granted then
         delete from ff_claim_grant g where g.execution_id = e.execution_id;
+    end if;
+    if p_outcome = 'success' and e.ownership_state = 'leased' then
+        -- The same with what a live lease may have set, and no more: this is the usual end.
+        update ff_exec_core c set
+            lifecycle_phase = 'terminal', ownership_state = 'unowned', terminal_outcome = 'success',
+            attempt_state = 'attempt_terminal', current_attempt_id = null, lease_id = null, lease_ttl_ms = null,
+            lease_expires_at_ms = null, lease_check_at_ms = null, worker_id = null, worker_instance_id = null,
+            attempt_timeout_at_ms = null, terminal_at_ms = e.now_ms, last_transition_at_ms = e.now_ms,
+            last_mutation_at_ms = e.now_ms, last_event_ord = e.ord
+         where c.execution_id = e.execution_id;
+        return ff__emit(e, 'completion', p_outcome, p_reason, p_outcome);
     end if;
     update ff_exec_core c set
         lifecycle_phase = 'terminal', ownership_state = 'unowned', eligibility_state = 'not_applicable',
@@ -21,7 +31,7 @@ begin
         current_attempt_id = null, current_suspension_id = null, current_waitpoint_id = null,
         lease_id = null, lease_ttl_ms = null, lease_expires_at_ms = null, lease_check_at_ms = null,
         lease_revoke_reason = null, worker_id = null, worker_instance_id = null,
-        attempt_timeout_at_ms = null, attempt_remaining_ms = null, delay_until_ms = null, not_before_ms = null,
+        reserved_until_ms = null, attempt_timeout_at_ms = null, attempt_remaining_ms = null, delay_until_ms = null, not_before_ms = null,
         failure_reason = case when p_outcome in ('failed', 'expired', 'skipped') then p_reason end,
         failure_category = case when p_outcome in ('failed', 'expired', 'skipped') then p_category end,
         cancellation_reason = case when p_outcome = 'cancelled' then p_reason end,

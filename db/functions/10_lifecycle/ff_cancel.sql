@@ -13,7 +13,7 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    e ff_exec := ff__fence(ff__decode_handle(p_handle), 'cancel');
+    e ff_exec := ff__fence_handle(p_handle, 'cancel');
 begin
     outcome := 'cancelled';
     public_state := 'cancelled';

@@ -26,7 +26,7 @@ begin
     e := ff__lock_execution(p_execution_id);
     cancelled_from := e.public_state;
     public_state := 'cancelled';
-    if e.terminal_outcome = 'cancelled' then
+    if e.public_state = 'cancelled' then
         outcome := 'already_cancelled';
         return;
     elsif e.lifecycle_phase = 'terminal' then

@@ -39,20 +39,16 @@ as $$
 declare
     v_capabilities text[];
     e ff_exec;
-    r ff_claim_row;
 begin
-    v_capabilities := ff__check_claim(p_lane_id, p_worker_id, p_worker_instance_id, p_capabilities, 'p_lease_ttl_ms',
-                                      p_lease_ttl_ms, p_namespace);
-    if v_capabilities is null then
-        return;
-    end if;
-    e := ff__pick(p_lane_id, ff__covered_keys(p_lane_id, v_capabilities), p_namespace);
+    v_capabilities := ff__check_claim(p_worker_id, p_worker_instance_id, p_capabilities, 'p_lease_ttl_ms', p_lease_ttl_ms,
+                                      p_namespace);
+    e := ff__pick(p_lane_id, v_capabilities, p_namespace);
     if e.execution_id is null then
         perform ff__arm_lane(p_lane_id);
         return;
     end if;
-    r := ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
-    return query select r.*;
+    e := ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
+    return query select x.* from ff__claimed(e) x;
 end
 $$;
 

@@ -20,12 +20,9 @@ declare
     e ff_exec;
     g ff_claim_grant;
 begin
-    v_capabilities := ff__check_claim(p_lane_id, p_worker_id, p_worker_instance_id, p_capabilities, 'p_grant_ttl_ms',
-                                      p_grant_ttl_ms, p_namespace);
-    if v_capabilities is null then
-        return;
-    end if;
-    e := ff__pick(p_lane_id, ff__covered_keys(p_lane_id, v_capabilities), p_namespace);
+    v_capabilities := ff__check_claim(p_worker_id, p_worker_instance_id, p_capabilities, 'p_grant_ttl_ms', p_grant_ttl_ms,
+                                      p_namespace);
+    e := ff__pick(p_lane_id, v_capabilities, p_namespace);
     if e.execution_id is null then
         perform ff__arm_lane(p_lane_id);
         return;

@@ -35,7 +35,6 @@ set jit = off
 as $$
 declare
     v_capabilities text[];
-    v_keys text[];
     v_ids uuid[];
     v_id uuid;
     v_left int := p_limit;
@@ -43,22 +42,21 @@ declare
     v_healed boolean;
     v_plain boolean;
     e ff_exec;
-    r ff_claim_row;
 begin
     perform ff__check_limit(p_limit);
-    v_capabilities := ff__check_claim(p_lane_id, p_worker_id, p_worker_instance_id, p_capabilities, 'p_lease_ttl_ms',
-                                      p_lease_ttl_ms, p_namespace);
-    if v_capabilities is null or p_limit = 0 then
+    v_capabilities := ff__check_claim(p_worker_id, p_worker_instance_id, p_capabilities, 'p_lease_ttl_ms', p_lease_ttl_ms,
+                                      p_namespace);
+    if p_limit = 0 then
+        perform ff__lane_claimable(p_lane_id);
         return;
     end if;
-    v_keys := ff__covered_keys(p_lane_id, v_capabilities);
     loop
-        v_ids := ff__pick_many(p_lane_id, v_keys, p_namespace, v_left);
+        v_ids := ff__pick_many(p_lane_id, v_capabilities, p_namespace, v_left, v_heals = 0);
         exit when v_ids = '{}';
         -- Plain: an attempt starts, nothing is overdue, no grant is left over. The rest goes one by one.
         select bool_and(c.lifecycle_phase = 'runnable' and c.attempt_state <> 'attempt_interrupted'
                         and c.deadline_at_ms is null
-                        and not exists (select from ff_claim_grant g where g.execution_id = c.execution_id))
+                        and c.reserved_until_ms is null)
           into v_plain
           from unnest(v_ids) u(id) join ff_exec_core c on c.execution_id = u.id;
         v_healed := false;
@@ -68,13 +66,13 @@ begin
         else
             foreach v_id in array v_ids loop
                 e := ff__open(v_id);
-                if ff__granted(e) or ff__heal(e) then
+                if ff__heal(e) then
                     v_healed := true;
                     v_heals := v_heals + 1;
                     exit when v_heals >= 64;
                 else
-                    r := ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
-                    return query select r.*;
+                    e := ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
+                    return query select x.* from ff__claimed(e) x;
                     v_left := v_left - 1;
                 end if;
             end loop;

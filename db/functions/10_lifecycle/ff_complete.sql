@@ -15,13 +15,21 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    v record;
+    e ff_exec;
 begin
-    v := ff__complete(ff__decode_handle(p_handle), p_result, p_result_encoding);
+    if p_result_encoding is not null then
+        perform ff__check_text('p_result_encoding', p_result_encoding, 0, 64);
+    end if;
+    e := ff__fence_handle(p_handle, 'complete');
     outcome := 'completed';
     public_state := 'completed';
-    terminal_at_ms := v.terminal_at_ms;
-    replayed := v.replayed;
+    replayed := e.execution_id is null;
+    if replayed then
+        terminal_at_ms := (ff__recorded_release(ff__decode_handle(p_handle), 'complete')).ended_at_ms;
+    else
+        terminal_at_ms := e.now_ms;
+        e := ff__complete(e, 'complete', p_result, p_result_encoding);
+    end if;
 end
 $$;
 

@@ -21,14 +21,26 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_override boolean := ff__check_source(p_source, p_lease_id, p_lease_epoch, p_attempt_id);
-    v record;
+    v_fence ff_fence := ff__fence_of(p_execution_id, p_attempt_index, p_lease_id, p_lease_epoch, p_attempt_id, v_override);
+    e ff_exec;
 begin
-    v := ff__complete(ff__fence_of(p_execution_id, p_attempt_index, p_lease_id, p_lease_epoch, p_attempt_id, v_override),
-                      p_result, p_result_encoding, v_override);
+    if p_result_encoding is not null then
+        perform ff__check_text('p_result_encoding', p_result_encoding, 0, 64);
+    end if;
+    if v_override then
+        e := ff__override(p_execution_id, p_attempt_index, 'complete');
+    else
+        e := ff__fence(v_fence, 'complete');
+    end if;
     outcome := 'completed';
     public_state := 'completed';
-    terminal_at_ms := v.terminal_at_ms;
-    replayed := v.replayed;
+    replayed := e.execution_id is null;
+    if replayed then
+        terminal_at_ms := (ff__recorded_release(v_fence, 'complete')).ended_at_ms;
+    else
+        terminal_at_ms := e.now_ms;
+        e := ff__complete(e, case when v_override then 'override' else 'complete' end, p_result, p_result_encoding);
+    end if;
 end
 $$;
 

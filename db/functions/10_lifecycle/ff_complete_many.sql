@@ -62,7 +62,7 @@ begin
         insert into ff_event (
             family, event_type, gen, ord, occurred_at_ms, execution_id, partition_key, flow_id, lane_id, namespace, tags,
             attempt_index, reason, outcome, lease_id, lease_epoch, worker_id, worker_instance_id)
-        select f.family, v.event_type, g.gen, x.ord, v_now, x.execution_id, x.partition_key, x.flow_id, x.lane_id,
+        select f.family, v.event_type, f.gen, x.ord, v_now, x.execution_id, x.partition_key, x.flow_id, x.lane_id,
                x.namespace, x.tags, x.current_attempt_index, v.reason, v.outcome,
                case v.k when 1 then x.lease_id end, case v.k when 1 then x.lease_epoch end,
                case v.k when 1 then x.worker_id end, case v.k when 1 then x.worker_instance_id end
@@ -72,8 +72,6 @@ begin
           join ff_event_family f
             on f.family = v.family and v.event_type <> all (f.muted) and '*' <> all (f.muted)
            and (f.notify <> 'commit' or ff__ring(f.family))
-         cross join ff_event_generation g
-         where g.id
          order by x.n, v.k
     )
     select coalesce(array_agg(x.n::int), '{}') into v_done from x;

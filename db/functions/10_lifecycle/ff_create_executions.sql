@@ -66,11 +66,11 @@ begin
         v_armed := ff__open_lane(p_lane_id, v_now);
         insert into ff_exec_core (
             execution_id, partition_key, namespace, lane_id, caps_key, priority, created_at_ms, retention_ms,
-            delay_until_ms, deadline_at_ms, last_transition_at_ms, last_mutation_at_ms,
+            delay_until_ms, deadline_at_ms, attempt_timeout_ms, tagged, last_transition_at_ms, last_mutation_at_ms,
             lifecycle_phase, ownership_state, eligibility_state, blocking_reason, terminal_outcome, attempt_state)
         select x.id, ff__partition(x.id), s.namespace, s.lane_id, s.caps_key,
                greatest(0, least(coalesce(x.priority, v_default), 9000)), v_now, s.retention_ms, s.delay_until_ms,
-               s.deadline_at_ms, v_now, v_now, 'runnable', 'unowned',
+               s.deadline_at_ms, s.attempt_timeout_ms, s.tags <> '{}', v_now, v_now, 'runnable', 'unowned',
                case when s.delay_until_ms is null then 'eligible_now' else 'not_eligible_until_time' end,
                case when s.delay_until_ms is null then 'waiting_for_worker' else 'waiting_for_delay' end,
                'none', 'pending_first_attempt'

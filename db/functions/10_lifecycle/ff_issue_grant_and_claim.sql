@@ -33,7 +33,6 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     e ff_exec;
-    r ff_claim_row;
 begin
     perform ff__check_claimant(p_worker_id, p_worker_instance_id, 'p_lease_ttl_ms', p_lease_ttl_ms);
     e := ff__lock_execution(p_execution_id);
@@ -46,8 +45,8 @@ begin
     end if;
     perform ff__check_eligible(e);
     perform ff__own_grant(e, p_worker_id, p_worker_instance_id);
-    r := ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
-    return query select r.*;
+    e := ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
+    return query select x.* from ff__claimed(e) x;
 end
 $$;
 

@@ -12,8 +12,12 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    e ff_exec := ff__renew(ff__decode_handle(p_handle), p_lease_ttl_ms);
+    e ff_exec;
 begin
+    if p_lease_ttl_ms is not null then
+        perform ff__check_ttl('p_lease_ttl_ms', p_lease_ttl_ms);
+    end if;
+    e := ff__renew(ff__fence_handle(p_handle), p_lease_ttl_ms);
     lease_epoch := e.lease_epoch;
     lease_expires_at_ms := e.lease_expires_at_ms;
 end

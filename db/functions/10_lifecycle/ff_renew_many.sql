@@ -46,13 +46,11 @@ begin
         insert into ff_event (
             family, event_type, gen, ord, occurred_at_ms, execution_id, partition_key, flow_id, lane_id, namespace, tags,
             attempt_index, lease_id, lease_epoch, worker_id, worker_instance_id)
-        select 'lease', 'renewed', g.gen, x.ord, v_now, x.execution_id, x.partition_key, x.flow_id, x.lane_id, x.namespace,
+        select 'lease', 'renewed', f.gen, x.ord, v_now, x.execution_id, x.partition_key, x.flow_id, x.lane_id, x.namespace,
                x.tags, x.current_attempt_index, x.lease_id, x.lease_epoch, x.worker_id, x.worker_instance_id
           from x
          cross join ff_event_family f
-         cross join ff_event_generation g
-         where f.family = 'lease' and g.id and 'renewed' <> all (f.muted) and '*' <> all (f.muted)
-           and (f.notify <> 'commit' or ff__ring(f.family))
+         where f.family = 'lease' and 'renewed' <> all (f.muted) and '*' <> all (f.muted)
     )
     select array_agg(x.expiry order by o.n) into v_expiry
       from generate_series(1, v_count) o(n) left join x on o.n = any (x.ns);

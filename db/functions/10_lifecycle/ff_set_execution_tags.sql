@@ -19,7 +19,7 @@ begin
     end if;
     if tags <> v_old then
         update ff_exec_input i set tags = ff_set_execution_tags.tags where i.execution_id = e.execution_id;
-        update ff_exec_core c set last_mutation_at_ms = e.now_ms where c.execution_id = e.execution_id;
+        update ff_exec_core c set last_mutation_at_ms = e.now_ms, tagged = tags <> '{}' where c.execution_id = e.execution_id;
     end if;
 end
 $$;

@@ -19,8 +19,8 @@ as $$
 declare
     v record;
 begin
-    v := ff__progress(ff__fence_of(p_execution_id, p_attempt_index, p_lease_id, p_lease_epoch, p_attempt_id), p_percent,
-                      p_message);
+    v := ff__progress(
+        ff__fence(ff__fence_of(p_execution_id, p_attempt_index, p_lease_id, p_lease_epoch, p_attempt_id)), p_percent, p_message);
     progress_pct := v.progress_pct;
     progress_updated_at_ms := v.progress_updated_at_ms;
 end
