@@ -80,11 +80,13 @@ def test_one_worker_asking_at_once_gets_one_grant(db, connect):
 
 @pytest.mark.parametrize(("schedulers", "executions"), [(6, 24), (6, 2)])
 def test_every_execution_is_granted_once_and_no_scheduler_waits(db, connect, schedulers, executions):
-    for n in range(executions):
+    for n in range(executions + 2):
         create(db, priority=n % 3)
+    holder = connect(autocommit=False)
+    held = {one(holder, "ff_claim_for_worker", lane_id="default", **worker(9))["execution_id"] for _ in range(2)}
     conns = [connect() for _ in range(schedulers)]
     for conn in conns:
-        conn.execute("set lock_timeout = '1ms'")
+        conn.execute("set lock_timeout = '5s'")  # whoever waited for the holder would fail
 
     def work(n):
         got = []
@@ -94,6 +96,8 @@ def test_every_execution_is_granted_once_and_no_scheduler_waits(db, connect, sch
 
     got = [grant for batch in together(schedulers, work) for grant in batch]
     assert len({eid for eid, _, _ in got}) == len(got) == executions
+    assert not held & {eid for eid, _, _ in got}
+    holder.rollback()
     for _, grant_id, n in got:
         assert one(db, "ff_claim_from_grant", grant_id=grant_id, **worker(n))["outcome"] == "claimed"
     assert violations(db) == []

