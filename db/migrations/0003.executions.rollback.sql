@@ -1,3 +1,4 @@
+drop table ff_scan_mark;
 drop table ff_worker_registry;
 drop table ff_lane_registry;
 drop table ff_idempotency;

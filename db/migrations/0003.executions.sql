@@ -295,6 +295,7 @@ create table ff_lane_registry (
     registered_at_ms    bigint  not null,
     registered_by       text    not null,
     wake_armed          boolean not null default false,
+    marked              boolean not null default false,
     last_event_ord      bigint  not null default 0
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
 comment on table ff_lane_registry is
@@ -314,3 +315,21 @@ create table ff_worker_registry (
 ) with (fillfactor = 70, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.1);
 comment on table ff_worker_registry is
     'Workers that said they are here. Informative: claiming does not require it, leases do not depend on it.';
+
+-- Where a claim may start to look. While some transaction holds back the removal of dead rows, the heads of the ready and
+-- due indexes fill with entries of rows that are ready or due no more, and each claim would walk over all of them. A mark
+-- is a hint, made only when such a walk was long: nothing before it was ready when it was made, what becomes ready behind
+-- it moves it back, and it is looked behind again every now and then. Insert only, the newest counts: an update chain would
+-- suffer from the same disease. priority -1 is the mark of the due index.
+create table ff_scan_mark (
+    lane_id    text collate "C" not null,
+    caps_key   text collate "C" not null,
+    priority   int    not null,
+    mark_no    bigint not null generated always as identity,
+    from_ms    bigint not null,
+    made_at_ms bigint not null,
+    walked     bigint not null,
+    primary key (lane_id, caps_key, priority, mark_no)
+) with (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
+comment on table ff_scan_mark is
+    'Where claims start to look on lanes whose index heads are full of dead entries that cannot be removed yet. A hint; empty in normal times.';

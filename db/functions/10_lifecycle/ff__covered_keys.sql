@@ -1,5 +1,6 @@
--- The capability sets that wait on a lane and that a worker covers, as caps_keys of the ready index. A loose scan:
--- one probe per distinct set, however many rows each has. Work that needs nothing ('') is always covered.
+-- The capability sets that may wait on a lane and that a worker covers, as caps_keys of the ready index. A worker with few
+-- tokens covers few sets: all of them, whether or not they wait. Otherwise a loose scan: one probe per distinct set that
+-- waits, however many rows each has. Work that needs nothing ('') is always covered.
 create or replace function ff__covered_keys(p_lane_id text, p_capabilities text[]) returns text[]
 language plpgsql stable
 as $$
@@ -11,6 +12,11 @@ declare
 begin
     if p_capabilities = '{}' then
         return v_keys;
+    elsif cardinality(p_capabilities) <= 4 then
+        return array(
+            select ff__caps_key(array(select t.token from unnest(p_capabilities) with ordinality t(token, n)
+                                       where (s.members >> (t.n::int - 1)) & 1 = 1 order by t.n))
+              from generate_series(0, (1 << cardinality(p_capabilities)) - 1) s(members));
     end if;
     loop
         select c.caps_key, c.execution_id into v_key, v_example from ff_exec_core c

@@ -1,18 +1,24 @@
 -- What is due on a lane enters the ready index: ended delays through ff__requeue, leases that ran out as such. Oldest
 -- first, at most 200 of each kind and 400 rows in all per call, never waiting. A lease that was renewed only gets its next
--- check time (see ff_exec_core_due).
-create or replace function ff__enter_due(p_lane_id text, p_now_ms bigint) returns void
+-- check time (see ff_exec_core_due). p_marked: see ff_scan_mark.
+create or replace function ff__enter_due(p_lane_id text, p_now_ms bigint, p_marked boolean) returns void
 language plpgsql volatile
 as $$
 declare
+    v_from bigint := 0;
     v_id uuid;
     v_delays int := 0;
     v_leases int := 0;
     e ff_exec;
 begin
+    if p_marked then
+        v_from := coalesce((select m.from_ms from ff_scan_mark m
+                             where m.lane_id = p_lane_id and m.caps_key = '' and m.priority = -1
+                             order by m.mark_no desc limit 1), 0);
+    end if;
     for v_id in
         select c.execution_id from ff_exec_core c
-         where c.lane_id = p_lane_id and coalesce(c.lease_check_at_ms, c.delay_until_ms) <= p_now_ms
+         where c.lane_id = p_lane_id and coalesce(c.lease_check_at_ms, c.delay_until_ms) between v_from and p_now_ms
            and (c.ownership_state = 'leased' or c.eligibility_state = 'not_eligible_until_time')
          order by coalesce(c.lease_check_at_ms, c.delay_until_ms) limit 400 for update skip locked
     loop

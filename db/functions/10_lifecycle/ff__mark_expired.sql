@@ -10,6 +10,6 @@ begin
         attempt_state = 'attempt_interrupted', last_transition_at_ms = e.now_ms, last_mutation_at_ms = e.now_ms,
         last_event_ord = e.ord
      where c.execution_id = e.execution_id;
-    perform ff__wake_lane(e.lane_id);
+    perform ff__wake_lane(e.lane_id, e.execution_id);
 end
 $$;

@@ -1,7 +1,7 @@
 -- Locks the next execution of a lane that a worker may take: priority, then age, over all the capability sets it covers.
 -- Rows locked by others are stepped over, reserved ones skipped, overdue ones healed in passing (at most 64 of these).
 -- Returns the row opened (see ff__open), or a row of NULLs. The plain case, work that needs nothing on a lane where
--- nothing is due, is one statement; whatever that does not find is ff__pick_many's to find.
+-- nothing is due and no scan is marked, is one statement; whatever that does not find is ff__pick_many's to find.
 create or replace function ff__pick(p_lane_id text, p_capabilities text[], p_namespace text) returns ff_exec
 language plpgsql volatile
 as $$
@@ -30,7 +30,8 @@ begin
                       and (x.reserved_until_ms is null or x.reserved_until_ms <= v_now)
                       and (p_namespace is null or x.namespace = p_namespace)
                       and exists (select from ff_lane_registry l
-                                   where l.lane_id = p_lane_id and l.state in ('active', 'draining'))
+                                   where l.lane_id = p_lane_id and l.state in ('active', 'draining')
+                                     and not l.marked)
                       and not exists (
                           select from ff_exec_core d
                            where d.lane_id = p_lane_id and coalesce(d.lease_check_at_ms, d.delay_until_ms) <= v_now
@@ -39,7 +40,11 @@ begin
                     limit 1 for update of x skip locked)
                for update;
         end if;
-        if e.execution_id is null then
+        if e.execution_id is not null then
+            if ff__walked() > 1000 then
+                perform ff__mark_scan(p_lane_id, '', e.priority);
+            end if;
+        else
             e := ff__open((ff__pick_many(p_lane_id, p_capabilities, p_namespace, 1, v_heals = 0))[1]);
             if e.execution_id is null then
                 return e;

@@ -66,7 +66,7 @@ begin
         delete from ff_claim_grant g where g.execution_id = e.execution_id;
     end if;
     if not v_hold and not v_delayed then
-        perform ff__wake_lane(e.lane_id);
+        perform ff__wake_lane(e.lane_id, e.execution_id);
     end if;
     return v_state;
 end

@@ -10,6 +10,6 @@ begin
         lease_revoke_reason = p_reason, last_transition_at_ms = e.now_ms, last_mutation_at_ms = e.now_ms,
         last_event_ord = e.ord
      where c.execution_id = e.execution_id;
-    perform ff__wake_lane(e.lane_id);
+    perform ff__wake_lane(e.lane_id, e.execution_id);
 end
 $$;

@@ -18,7 +18,7 @@ begin
     if e.lifecycle_phase = 'terminal' then
         perform ff__already_terminal(e);
     end if;
-    select c.priority into old_priority from ff_exec_core c where c.execution_id = e.execution_id;
+    old_priority := e.priority;
     new_priority := greatest(0, least(p_priority, 9000));
     outcome := case when new_priority = old_priority then 'unchanged' else 'changed' end;
     if outcome = 'changed' then
@@ -26,6 +26,9 @@ begin
                       jsonb_build_object('old', old_priority, 'new', new_priority));
         update ff_exec_core c set priority = new_priority, last_mutation_at_ms = e.now_ms, last_event_ord = e.ord
          where c.execution_id = e.execution_id;
+        if exists (select from ff_lane_registry l where l.lane_id = e.lane_id and l.marked) then
+            perform ff__recall(e.execution_id);
+        end if;
     end if;
 end
 $$;
