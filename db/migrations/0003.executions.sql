@@ -327,6 +327,7 @@ create table ff_scan_mark (
     priority   int    not null,
     mark_no    bigint not null generated always as identity,
     from_ms    bigint not null,
+    from_id    uuid   not null default '00000000-0000-0000-0000-000000000000',
     made_at_ms bigint not null,
     walked     bigint not null,
     primary key (lane_id, caps_key, priority, mark_no)

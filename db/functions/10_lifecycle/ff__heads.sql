@@ -23,7 +23,7 @@ begin
     end if;
     return array(
         with m as materialized (
-            select k.caps_key, x.priority, x.from_ms
+            select k.caps_key, x.priority, x.from_ms, x.from_id
               from unnest(p_keys) k(caps_key) cross join lateral ff__marks(p_lane_id, k.caps_key) x
              where x.priority >= 0
         ), gap as (
@@ -39,7 +39,7 @@ begin
                   from m cross join lateral (
                        select x.execution_id, x.priority, x.created_at_ms from ff_exec_core x
                         where x.lane_id = p_lane_id and x.caps_key = m.caps_key and x.priority = m.priority
-                          and x.created_at_ms >= m.from_ms and x.blocking_reason = 'waiting_for_worker'
+                          and (x.created_at_ms, x.execution_id) >= (m.from_ms, m.from_id) and x.blocking_reason = 'waiting_for_worker'
                           and (x.reserved_until_ms is null or x.reserved_until_ms <= p_now_ms)
                           and (p_namespace is null or x.namespace = p_namespace)
                         order by x.created_at_ms, x.execution_id

@@ -11,8 +11,8 @@ begin
     select x.* into m from ff_scan_mark x
      where x.lane_id = c.lane_id and x.caps_key = c.caps_key and x.priority = c.priority
      order by x.mark_no desc limit 1;
-    if m.from_ms > c.created_at_ms then
-        perform ff__set_mark(c.lane_id, c.caps_key, c.priority, c.created_at_ms, m.walked);
+    if (m.from_ms, m.from_id) > (c.created_at_ms, p_execution_id) then
+        perform ff__set_mark(c.lane_id, c.caps_key, c.priority, c.created_at_ms, p_execution_id, m.walked);
     end if;
 end
 $$;
