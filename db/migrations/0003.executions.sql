@@ -13,8 +13,9 @@ create type ff_fence as (
 );
 
 -- What an operation knows of an execution it has locked: the columns that decide, and its own time and place in the
--- event order; lease_end is the event that a lease given up in this operation still has to say. Narrow on purpose: every
--- column that is carried costs on every call. Internal.
+-- event order; lease_end is the event that a lease given up in this operation still has to say; loose_ends: something of
+-- the open attempt must be closed with it (ff__tie_loose_ends). Narrow on purpose: every column that is carried costs on
+-- every call. Internal.
 create type ff_exec as (
     execution_id          uuid,
     partition_key         smallint,
@@ -45,7 +46,8 @@ create type ff_exec as (
     ord                   bigint,
     now_ms                bigint,
     lease_end             text,
-    lease_end_reason      text
+    lease_end_reason      text,
+    loose_ends            boolean
 );
 
 -- A place in a list that is ordered by time. Internal.
@@ -143,6 +145,7 @@ create table ff_exec_core (
     terminal_outcome      text     not null,
     attempt_state         text     not null,
     partition_key         smallint not null,
+    stream_open           boolean  not null default false,
     namespace             text collate "C" not null,
     lane_id               text collate "C" not null,
     caps_key              text collate "C" not null,

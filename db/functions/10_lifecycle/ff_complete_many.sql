@@ -16,6 +16,7 @@ declare
     v_now bigint;
     v_xid bigint;
     v_verdict text;
+    e ff_exec;
 begin
     if p_handles is null then
         perform ff__invalid('p_handles', 'must not be null');
@@ -42,7 +43,7 @@ begin
             on c.execution_id = f.execution_id and c.lease_id = f.lease_id and c.lease_epoch = f.lease_epoch
            and c.current_attempt_id = f.attempt_id and c.current_attempt_index = f.attempt_index
           join ff_exec_input i on i.execution_id = c.execution_id
-         where c.ownership_state = 'leased' and c.lease_expires_at_ms > v_now
+         where c.ownership_state = 'leased' and c.lease_expires_at_ms > v_now and not c.stream_open
          order by c.execution_id, f.n
     ), attempts as (
         update ff_attempt a set
@@ -90,8 +91,15 @@ begin
         elsif (v_fences[ordinal]).lease_id is null then
             error_kind := 'invalid_handle';
         else
-            v_verdict := ff__verdict(ff__open((v_fences[ordinal]).execution_id), v_fences[ordinal], 'complete');
-            if v_verdict = 'replay' then
+            e := ff__open((v_fences[ordinal]).execution_id);
+            v_verdict := ff__verdict(e, v_fences[ordinal], 'complete');
+            if v_verdict is null and e.loose_ends then
+                -- With a stream to close: one by one, by the bodies of ff__complete.
+                e := ff__terminate(ff__end_attempt(e, 'complete', 'ended_success', 'success', 'complete',
+                                                   p_result => p_results[ordinal],
+                                                   p_result_encoding => p_result_encoding), 'success');
+                terminal_at_ms := e.now_ms;
+            elsif v_verdict = 'replay' then
                 replayed := true;
                 terminal_at_ms := (ff__recorded_release(v_fences[ordinal], 'complete')).ended_at_ms;
             else
