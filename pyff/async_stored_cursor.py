@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from psycopg import AsyncConnection, sql
+from psycopg.rows import tuple_row
 
 from pyff.failure import CursorMoved
 
@@ -35,8 +36,9 @@ class AsyncStoredCursor:
         select = sql.SQL("select cursor from {} where name = %s")
         async with conn.transaction():
             await conn.execute(insert.format(self._table), [self.name])
-            found = await conn.execute(select.format(self._table), [self.name])
-            rows = await found.fetchall()
+            async with conn.cursor(row_factory=tuple_row) as found:
+                await found.execute(select.format(self._table), [self.name])
+                rows = await found.fetchall()
         self.cursor = rows[0][0]
         return self.cursor
 

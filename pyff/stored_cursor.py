@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from psycopg import Connection, sql
+from psycopg.rows import tuple_row
 
 from pyff.failure import CursorMoved
 
@@ -35,8 +36,9 @@ class StoredCursor:
         select = sql.SQL("select cursor from {} where name = %s")
         with conn.transaction():
             conn.execute(insert.format(self._table), [self.name])
-            found = conn.execute(select.format(self._table), [self.name])
-            rows = found.fetchall()
+            with conn.cursor(row_factory=tuple_row) as found:
+                found.execute(select.format(self._table), [self.name])
+                rows = found.fetchall()
         self.cursor = rows[0][0]
         return self.cursor
 
