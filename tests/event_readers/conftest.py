@@ -20,7 +20,7 @@ NUMBERS = count()
 
 @pytest.fixture(scope="session")
 def quiet_server() -> Iterator[TemporaryServer]:
-    with temporary(autovacuum=False, max_prepared_transactions=5) as server:
+    with temporary(autovacuum=False, max_prepared_transactions=5, deadlock_timeout="50ms") as server:
         with psycopg.connect(server.dsn, autocommit=True) as admin:
             admin.execute("create database quiet_template")
         migrate(make_conninfo(server.dsn, dbname="quiet_template"))
@@ -38,6 +38,15 @@ def dsn(quiet_server: TemporaryServer) -> Iterator[str]:
         )
         yield make_conninfo(quiet_server.dsn, dbname=name)
         admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+@pytest.fixture(scope="session")
+def empty(quiet_server: TemporaryServer) -> Iterator[psycopg.Connection[Any]]:
+    """A database for calls that are refused: they leave nothing behind."""
+    with psycopg.connect(quiet_server.dsn, autocommit=True) as admin:
+        admin.execute("create database quiet_empty template quiet_template strategy file_copy")
+    with psycopg.connect(quiet_server.dsn, dbname="quiet_empty", autocommit=True) as conn:
+        yield conn
 
 
 @pytest.fixture

@@ -56,9 +56,9 @@ def test_the_defaults_of_the_families(db):
         {"family": "lease", "retention_ms": 2**53},
     ],
 )
-def test_what_cannot_be_set(db, args):
+def test_what_cannot_be_set(empty, args):
     with refused("invalid_input"):
-        rows(db, "ff_set_event_family", **args)
+        rows(empty, "ff_set_event_family", **args)
 
 
 def test_every_type_can_be_muted_and_the_state_goes_on_all_the_same(db):

@@ -232,11 +232,11 @@ def test_now_may_repeat_a_few_but_misses_none(db, connect):
      "e1.01.1.1", "e1.2147483648.1.1", "e1.1.9223372036854775808.1", "e1.1.1.9223372036854775808", "e1.٧.1.1", "NOW",
      "oldest", "e1." + "1" * 100],
 )  # fmt: skip
-def test_what_is_no_cursor(db, cursor):
+def test_what_is_no_cursor(empty, cursor):
     with refused("invalid_cursor"):
-        read(db, after=cursor)
+        read(empty, after=cursor)
     with refused("invalid_cursor"):
-        rows(db, "ff_read_completions", after=cursor)
+        rows(empty, "ff_read_completions", after=cursor)
 
 
 def test_a_cursor_of_a_generation_to_come_is_refused(db):
@@ -266,9 +266,9 @@ def test_a_cursor_of_a_generation_to_come_is_refused(db):
         {"watermark": None},
     ],
 )
-def test_what_may_not_be_asked(db, args):
+def test_what_may_not_be_asked(empty, args):
     with refused("invalid_input"):
-        rows(db, "ff_read_events", **args)
+        rows(empty, "ff_read_events", **args)
 
 
 def test_tags_that_are_no_object_are_refused(db):
