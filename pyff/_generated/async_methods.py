@@ -1762,9 +1762,9 @@ class AsyncMethods(ABC):
         visibility: str = "all",
         conn: AsyncConnection[object] | None = None,
     ) -> list[FrameRow]:
-        """Frames of the stream of one attempt that come after after (<ms>-<seq>), in their order. With
-        block_ms (up to 30000) it waits that long for the first one, looking every 50 ms, and comes back at
-        once when the stream is closed. visibility: all, or exclude_best_effort.
+        """Frames of the stream of one attempt that come after after (<ms>-<seq>), in their order, at most
+        limit (up to 1000). With block_ms (up to 30000) it waits that long for the first one, looking every
+        50 ms, and comes back at once when the stream is closed. visibility: all, or exclude_best_effort.
 
         Raises: InvalidInput, InvalidExecutionId, InvalidCursor, ExecutionNotFound, AttemptNotFound.
         """

@@ -30,7 +30,7 @@ declare
     v_closed boolean;
     v_until timestamptz;
 begin
-    perform ff__check_limit(p_limit, 10000);
+    perform ff__check_limit(p_limit);
     if p_block_ms is null or p_block_ms not between 0 and 30000 then
         perform ff__invalid('p_block_ms', 'must be between 0 and 30000', jsonb_build_object('value', p_block_ms));
     elsif p_block_ms > 0 and current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
@@ -61,7 +61,8 @@ end
 $$;
 
 comment on function ff_tail_stream(text, int, text, int, int, text) is
-$$Frames of the stream of one attempt that come after p_after (<ms>-<seq>), in their order. With p_block_ms (up to 30000) it
+$$Frames of the stream of one attempt that come after p_after (<ms>-<seq>), in their order, at most p_limit (up
+to 1000). With p_block_ms (up to 30000) it
 waits that long for the first one, looking every 50 ms, and comes back at once when the stream is closed.
 p_visibility: all, or exclude_best_effort.
 
