@@ -91,7 +91,7 @@ def _delays(server: TemporaryServer, seconds: int, options: dict[str, float]) ->
 
         def follow() -> None:
             events = engine.subscribe("operator", after=start, execution_id=eid, **options)  # type: ignore[arg-type]
-            for event, _ in zip(events, range(count), strict=False):
+            for _, event in zip(range(count), events, strict=False):
                 delivered[int(str((event.details or {})["new"]))] = time.perf_counter()
 
         reader = threading.Thread(target=follow)

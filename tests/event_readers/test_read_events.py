@@ -357,6 +357,18 @@ def test_the_lag_shows_who_holds_events_back(db, connect):
     assert [e["execution_id"] for e in read(db)] == [eid] * 3 + [other] * 3
 
 
+def test_of_several_writers_the_oldest_is_named(db, connect):
+    """By the age of the transaction, not of the connection."""
+    writers = [connect(autocommit=False) for _ in range(4)]
+    oldest_first = [writers[n] for n in (2, 0, 3, 1)]
+    for writer in oldest_first:
+        writer.execute("select pg_current_xact_id()")
+    for writer in oldest_first:
+        assert one(db, "ff_event_lag")["holder_pid"] == writer.info.backend_pid
+        writer.rollback()
+    assert one(db, "ff_event_lag")["holder_pid"] is None
+
+
 def test_a_writer_in_another_database_delays_delivery_and_loses_nothing(db, connect):
     holder = connect(autocommit=False, dbname="postgres")
     holder.execute("select pg_current_xact_id()")
