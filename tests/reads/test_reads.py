@@ -26,6 +26,7 @@ HIDDEN = {
     "caps_key",
     "lease_check_at_ms",
     "last_event_ord",
+    "stream_open",
     "retention_ms",
 }
 ADDED = {"lane_state", "lease_live", "progress_pct", "progress_message", "progress_updated_at_ms"}
