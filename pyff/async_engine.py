@@ -3,7 +3,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -111,7 +111,7 @@ class AsyncEngine(AsyncMethods):
         poll_s: float = 1.0,
         listen: bool | None = None,
         patience_s: float = 60.0,
-    ) -> AsyncIterator[ReadEventsRow]:
+    ) -> AsyncGenerator[ReadEventsRow, None]:
         """The events of a family (or of all) after a cursor, for ever: gap-free, each once, in their order.
 
         `after` is the `cursor` of the last event seen; None starts with the oldest event kept, "now" with those
@@ -158,7 +158,7 @@ class AsyncEngine(AsyncMethods):
         poll_s: float = 1.0,
         listen: bool | None = None,
         patience_s: float = 60.0,
-    ) -> AsyncIterator[FrameRow]:
+    ) -> AsyncGenerator[FrameRow, None]:
         """The frames of an attempt's stream after a frame id, until the stream is closed and read to its end.
 
         With `follow=False` it ends with the frames that are there. `poll_s`, `listen` and `patience_s` are those

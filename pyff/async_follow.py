@@ -3,7 +3,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -105,7 +105,7 @@ async def events(
     follow: bool,
     poll_s: float,
     patience: Patience,
-) -> AsyncIterator[ReadEventsRow]:
+) -> AsyncGenerator[ReadEventsRow, None]:
     cursor = after
     pause = poll_s
     async with bell:
@@ -148,7 +148,7 @@ async def frames(
     follow: bool,
     poll_s: float,
     patience: Patience,
-) -> AsyncIterator[FrameRow]:
+) -> AsyncGenerator[FrameRow, None]:
     cursor = after
     watched_until = 0.0
     closed = False

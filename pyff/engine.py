@@ -4,7 +4,7 @@
 import random
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -112,7 +112,7 @@ class Engine(Methods):
         poll_s: float = 1.0,
         listen: bool | None = None,
         patience_s: float = 60.0,
-    ) -> Iterator[ReadEventsRow]:
+    ) -> Generator[ReadEventsRow, None, None]:
         """The events of a family (or of all) after a cursor, for ever: gap-free, each once, in their order.
 
         `after` is the `cursor` of the last event seen; None starts with the oldest event kept, "now" with those
@@ -159,7 +159,7 @@ class Engine(Methods):
         poll_s: float = 1.0,
         listen: bool | None = None,
         patience_s: float = 60.0,
-    ) -> Iterator[FrameRow]:
+    ) -> Generator[FrameRow, None, None]:
         """The frames of an attempt's stream after a frame id, until the stream is closed and read to its end.
 
         With `follow=False` it ends with the frames that are there. `poll_s`, `listen` and `patience_s` are those

@@ -2,7 +2,7 @@
 """Reading on as things happen: a doorbell that wakes the reader, and polling underneath, which alone would do."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -104,7 +104,7 @@ def events(
     follow: bool,
     poll_s: float,
     patience: Patience,
-) -> Iterator[ReadEventsRow]:
+) -> Generator[ReadEventsRow, None, None]:
     cursor = after
     pause = poll_s
     with bell:
@@ -147,7 +147,7 @@ def frames(
     follow: bool,
     poll_s: float,
     patience: Patience,
-) -> Iterator[FrameRow]:
+) -> Generator[FrameRow, None, None]:
     cursor = after
     watched_until = 0.0
     closed = False

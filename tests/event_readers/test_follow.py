@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from pathlib import Path
 
 import psycopg
@@ -311,10 +312,11 @@ class TestAsync:
 
             async def first(count):
                 found = []
-                async for event in engine.subscribe("operator", poll_s=SLOW):
-                    found.append(event.details["new"])
-                    if len(found) == count:
-                        break
+                async with aclosing(engine.subscribe("operator", poll_s=SLOW)) as events:
+                    async for event in events:
+                        found.append(event.details["new"])
+                        if len(found) == count:
+                            break
                 return found
 
             reading = asyncio.create_task(first(3))
