@@ -9,13 +9,25 @@ from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
-_HOMES = ("engine", "async_engine", "types", "_generated.errors", "_generated.results")
+_HOMES = (
+    "engine",
+    "async_engine",
+    "stored_cursor",
+    "async_stored_cursor",
+    "types",
+    "failure",
+    "_generated.errors",
+    "_generated.results",
+)
 
 if TYPE_CHECKING:
     from pyff._generated.errors import *  # noqa: F403
     from pyff._generated.results import *  # noqa: F403
     from pyff.async_engine import *  # noqa: F403
+    from pyff.async_stored_cursor import *  # noqa: F403
     from pyff.engine import *  # noqa: F403
+    from pyff.failure import CursorMoved, Failure  # noqa: F401
+    from pyff.stored_cursor import *  # noqa: F403
     from pyff.types import *  # noqa: F403
 else:
 

@@ -4,7 +4,7 @@
 import random
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -17,11 +17,14 @@ from psycopg.rows import args_row
 from psycopg_pool import ConnectionPool
 
 from pyff._generated.methods import Methods
+from pyff._generated.results import FrameRow, ReadEventsRow
 from pyff.errors import RetryExhausted, translate
+from pyff.follow import Doorbell, Patience, events, frames
 from pyff.statement import Statement
 
 T = TypeVar("T")
 
+FAMILIES = ("completion", "lease", "suspension", "signal", "operator", "worker", "flow")
 PAUSES = (0.01, 0.04, 0.16)  # seconds before each retry, give or take a half
 
 
@@ -92,6 +95,102 @@ class Engine(Methods):
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+    def subscribe(
+        self,
+        family: str | None = None,
+        *,
+        after: str | None = None,
+        namespace: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        execution_id: str | None = None,
+        event_types: Sequence[str] | None = None,
+        partition: int | None = None,
+        limit: int = 256,
+        watermarks: bool = False,
+        follow: bool = True,
+        poll_s: float = 1.0,
+        listen: bool | None = None,
+        patience_s: float = 60.0,
+    ) -> Generator[ReadEventsRow, None, None]:
+        """The events of a family (or of all) after a cursor, for ever: gap-free, each once, in their order.
+
+        `after` is the `cursor` of the last event seen; None starts with the oldest event kept, "now" with those
+        to come. `StoredCursor` keeps it together with the effects of the events. The filters are those of
+        `read_events`; with `watermarks` the rows of event_type watermark come too, whose cursor says how far
+        a filter has got. With `follow=False` it ends where events are complete.
+
+        It looks every `poll_s` seconds, and when the family rings. `listen` says whether it LISTENs, for which
+        it opens a connection of its own; by default it does, unless the engine is set up for a pooler
+        (`prepare_threshold=None`) or works on the caller's own connection. A server that does not answer
+        is asked again for `patience_s` seconds.
+
+        Raises: those of `read_events`, in particular CursorExpired and EventGenerationStale.
+        """
+        filters = {
+            "family": family,
+            "namespace": namespace,
+            "tags": tags,
+            "execution_id": execution_id,
+            "event_types": event_types,
+            "partition": partition,
+        }
+        return events(
+            self,
+            self._doorbell([f"ff_event_{name}" for name in ([family] if family else FAMILIES)], listen),
+            filters,
+            after=after,
+            limit=limit,
+            watermarks=watermarks,
+            follow=follow,
+            poll_s=poll_s,
+            patience=self._patience(patience_s),
+        )
+
+    def tail(
+        self,
+        execution_id: str,
+        attempt_index: int,
+        *,
+        after: str = "0-0",
+        limit: int = 100,
+        visibility: str = "all",
+        follow: bool = True,
+        poll_s: float = 1.0,
+        listen: bool | None = None,
+        patience_s: float = 60.0,
+    ) -> Generator[FrameRow, None, None]:
+        """The frames of an attempt's stream after a frame id, until the stream is closed and read to its end.
+
+        With `follow=False` it ends with the frames that are there. `poll_s`, `listen` and `patience_s` are those
+        of `subscribe`.
+
+        Raises: those of `tail_stream`.
+        """
+        channel = f"ff_stream_{execution_id.rpartition(':')[2].lower()}_{attempt_index}"
+        return frames(
+            self,
+            self._doorbell([channel], listen if follow else False),
+            execution_id,
+            attempt_index,
+            after=after,
+            limit=limit,
+            visibility=visibility,
+            follow=follow,
+            poll_s=poll_s,
+            patience=self._patience(patience_s),
+        )
+
+    def _doorbell(self, channels: Sequence[str], listen: bool | None) -> Doorbell:
+        conninfo, options = self._dsn or None, {"fallback_application_name": "pyff"}
+        if self._pool is not None and not self._owns_pool and isinstance(self._pool.conninfo, str):
+            conninfo = self._pool.conninfo
+            options |= self._pool.kwargs if isinstance(self._pool.kwargs, dict) else {}
+        wanted = self._prepare is None if listen is None else listen
+        return Doorbell(channels, conninfo if wanted else None, options)
+
+    def _patience(self, seconds: float) -> Patience:
+        return Patience(0 if self._pool is None else seconds)  # the caller's own connection stays lost
 
     def _call(
         self,

@@ -13,3 +13,16 @@ class Failure(Exception):  # noqa: N818
 
     def __str__(self) -> str:
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+
+
+class CursorMoved(Failure):
+    """Somebody else has moved this stored cursor."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"the cursor {name!r} is not where this reader left it",
+            hint="Another process reads under this name. Stop one of them, or load the cursor again.",
+        )
+
+
+__all__ = ["CursorMoved", "Failure"]

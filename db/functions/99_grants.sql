@@ -7,17 +7,22 @@ declare
     v_read text[] := '{ff_handle_encode, ff_handle_decode, ff_describe_execution, ff_read_execution_state,
         ff_read_execution_info, ff_read_execution_context, ff_read_current_attempt_index, ff_read_total_attempt_count,
         ff_get_execution_namespace, ff_get_execution_result, ff_list_attempts, ff_read_exec_core_fields,
-        ff_list_executions, ff_get_execution_tag, ff_list_lanes, ff_list_workers, ff_list_expired_leases}';
+        ff_list_executions, ff_get_execution_tag, ff_list_lanes, ff_list_workers, ff_list_expired_leases,
+        ff_stream_info, ff_read_stream, ff_tail_stream, ff_watch_stream, ff_read_summary, ff_read_events,
+        ff_read_completions, ff_read_lease_events, ff_read_suspension_events, ff_read_signal_events,
+        ff_read_operator_events, ff_read_worker_events, ff_read_flow_events, ff_event_cursor, ff_event_lag}';
     v_produce text[] := '{ff_create_execution, ff_create_executions, ff_set_execution_tags, ff_set_execution_tag, ff_cancel_execution}';
     v_work text[] := '{ff_claim, ff_claim_many, ff_claim_for_worker, ff_issue_claim_grant, ff_claim_execution,
         ff_claim_resumed_execution, ff_claim_from_resume_grant, ff_claim_from_grant, ff_issue_reclaim_grant,
         ff_reclaim_execution, ff_renew, ff_renew_lease, ff_progress, ff_update_progress, ff_complete,
         ff_complete_execution, ff_fail, ff_fail_execution, ff_delay, ff_delay_execution, ff_cancel, ff_register_worker,
-        ff_heartbeat_worker, ff_mark_worker_dead, ff_complete_many, ff_renew_many}';
+        ff_heartbeat_worker, ff_mark_worker_dead, ff_complete_many, ff_renew_many,
+        ff_append_frame}';
     v_operate text[] := '{ff_check_invariants, ff_revoke_lease, ff_change_priority, ff_replay_execution,
         ff_issue_grant_and_claim, ff_set_lane_state, ff_mark_lease_expired_if_due, ff_promote_delayed,
         ff_expire_execution}';
-    v_admin text[] := '{ff_set_setting, ff_trim_retention}';
+    v_admin text[] := '{ff_set_setting, ff_trim_retention, ff_trim_streams, ff_trim_events, ff_set_event_family,
+        ff_rebase_events}';
     v_routine record;
     v_role text;
 begin

@@ -9,6 +9,7 @@ from psycopg import AsyncConnection
 
 from pyff._generated import statements
 from pyff._generated.results import (
+    AppendFrameResult,
     CancelExecutionResult,
     CancelResult,
     CapabilitiesRow,
@@ -22,8 +23,11 @@ from pyff._generated.results import (
     CreateExecutionsRow,
     DelayResult,
     DescribeExecutionResult,
+    EventCursorResult,
+    EventLagResult,
     ExpireExecutionResult,
     FailResult,
+    FrameRow,
     GetExecutionNamespaceResult,
     GetExecutionResult,
     GetExecutionTagResult,
@@ -42,24 +46,37 @@ from pyff._generated.results import (
     PingResult,
     ProgressResult,
     PromoteDelayedResult,
+    ReadCompletionsRow,
     ReadCurrentAttemptIndexResult,
+    ReadEventsRow,
     ReadExecCoreFieldsRow,
     ReadExecutionContextResult,
     ReadExecutionInfoResult,
     ReadExecutionStateResult,
+    ReadFlowEventsRow,
+    ReadLeaseEventsRow,
+    ReadOperatorEventsRow,
+    ReadSignalEventsRow,
+    ReadSummaryResult,
+    ReadSuspensionEventsRow,
     ReadTotalAttemptCountResult,
+    ReadWorkerEventsRow,
+    RebaseEventsResult,
     ReclaimRow,
     RegisterWorkerResult,
     RenewManyRow,
     RenewResult,
     ReplayExecutionResult,
     RevokeLeaseResult,
+    SetEventFamilyResult,
     SetExecutionTagResult,
     SetExecutionTagsResult,
     SetLaneStateResult,
     SetSettingResult,
     SettingResult,
+    StreamInfoResult,
     SweepResult,
+    WatchStreamResult,
 )
 from pyff.statement import Statement, array, jsonb
 from pyff.types import EMPTY_OBJECT, JsonValue
@@ -77,6 +94,57 @@ class AsyncMethods(ABC):
         arguments: Mapping[str, object],
         conn: AsyncConnection[object] | None,
     ) -> T: ...
+
+    async def append_frame(
+        self,
+        handle: str,
+        payload: bytes,
+        *,
+        frame_type: str = "event",
+        mode: str = "durable",
+        encoding: str = "utf8",
+        correlation_id: str | None = None,
+        frame_key: str | None = None,
+        maxlen: int | None = None,
+        ttl_ms: int = 10000,
+        maxlen_floor: int = 64,
+        maxlen_ceiling: int = 16384,
+        ema_alpha: float = 0.2,
+        conn: AsyncConnection[object] | None = None,
+    ) -> AppendFrameResult:
+        """Appends one frame to the stream of the attempt that the handle holds. Frame ids grow strictly, also
+        when the clock steps back. mode: durable: kept; of each stream the last maxlen, or as many as it
+        was last given, or policy.stream_policy.maxlen, or 10000. durable_summary: the payload is a JSON
+        merge patch (RFC 7396) for the stream's document, see ff_read_summary. The string "__ff_null__" as
+        a value stands for a json null in the document. The last 64 patches are kept as frames.
+        best_effort_live: readers see it for ttl_ms, and of a stream only about as many as twice that time
+        brings, between maxlen_floor and maxlen_ceiling; ema_alpha is the weight of the newest interval in
+        the measured rate. frame_key ('' = none): the same frame again answers with the first one, replayed
+        = true, as long as that is kept. encoding says how to read the payload, which is stored byte by
+        byte.
+
+        Raises: InvalidInput, InvalidFrameType, InvalidStreamMode, PayloadTooLarge, InvalidHandle,
+        InvalidPatch, SummaryTooLarge, ExecutionNotFound, StreamClosed, ExecutionNotActive, StaleLease,
+        LeaseRevoked, LeaseExpired, FrameConflict.
+        """
+        return await self._call(
+            statements.APPEND_FRAME,
+            {
+                "handle": handle,
+                "payload": payload,
+                "frame_type": frame_type,
+                "mode": mode,
+                "encoding": encoding,
+                "correlation_id": correlation_id,
+                "frame_key": frame_key,
+                "maxlen": maxlen,
+                "ttl_ms": ttl_ms,
+                "maxlen_floor": maxlen_floor,
+                "maxlen_ceiling": maxlen_ceiling,
+                "ema_alpha": ema_alpha,
+            },
+            conn,
+        )
 
     async def cancel(
         self, handle: str, *, reason: str = "", conn: AsyncConnection[object] | None = None
@@ -596,6 +664,29 @@ class AsyncMethods(ABC):
         """
         return await self._call(statements.DESCRIBE_EXECUTION, {"execution_id": execution_id}, conn)
 
+    async def event_cursor(
+        self, *, at: str = "now", conn: AsyncConnection[object] | None = None
+    ) -> EventCursorResult:
+        """A cursor to start from, good for every reader. now: everything that commits from here on, and
+        perhaps a few events that have just been committed; oldest: everything since the last event that
+        was trimmed from any family.
+
+        Raises: InvalidInput, EventGenerationStale.
+        """
+        return await self._call(statements.EVENT_CURSOR, {"at": at}, conn)
+
+    async def event_lag(
+        self, *, family: str | None = None, conn: AsyncConnection[object] | None = None
+    ) -> EventLagResult:
+        """Why events have not been delivered yet. horizon: readers see what has a smaller ord; newest_ord:
+        the greatest there is; held_back: how many committed events wait; oldest_held_ms: for how long the
+        oldest of them has; holder_pid, holder_database: the session whose write transaction holds the
+        horizon (pid NULL with a database: a prepared transaction). family NULL: all.
+
+        Raises: InvalidInput.
+        """
+        return await self._call(statements.EVENT_LAG, {"family": family}, conn)
+
     async def expire_execution(
         self, execution_id: str, phase: str, *, conn: AsyncConnection[object] | None = None
     ) -> ExpireExecutionResult:
@@ -1007,6 +1098,40 @@ class AsyncMethods(ABC):
         """
         return await self._call(statements.PROMOTE_DELAYED, {"execution_id": execution_id}, conn)
 
+    async def read_completions(
+        self,
+        *,
+        after: str | None = None,
+        limit: int = 256,
+        namespace: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        execution_id: str | None = None,
+        event_types: Sequence[str] | None = None,
+        partition: int | None = None,
+        max_scan: int = 10000,
+        watermark: bool = False,
+        conn: AsyncConnection[object] | None = None,
+    ) -> list[ReadCompletionsRow]:
+        """The ends of executions: ff_read_events of the family completion, with its columns.
+
+        Raises: InvalidInput, InvalidExecutionId, InvalidCursor, CursorExpired, EventGenerationStale.
+        """
+        return await self._call(
+            statements.READ_COMPLETIONS,
+            {
+                "after": after,
+                "limit": limit,
+                "namespace": namespace,
+                "tags": jsonb(tags),
+                "execution_id": execution_id,
+                "event_types": array(event_types),
+                "partition": partition,
+                "max_scan": max_scan,
+                "watermark": watermark,
+            },
+            conn,
+        )
+
     async def read_current_attempt_index(
         self, execution_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> ReadCurrentAttemptIndexResult | None:
@@ -1016,6 +1141,49 @@ class AsyncMethods(ABC):
         Raises: InvalidInput, InvalidExecutionId.
         """
         return await self._call(statements.READ_CURRENT_ATTEMPT_INDEX, {"execution_id": execution_id}, conn)
+
+    async def read_events(
+        self,
+        *,
+        family: str | None = None,
+        after: str | None = None,
+        limit: int = 256,
+        namespace: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        execution_id: str | None = None,
+        event_types: Sequence[str] | None = None,
+        partition: int | None = None,
+        max_scan: int = 10000,
+        watermark: bool = False,
+        conn: AsyncConnection[object] | None = None,
+    ) -> list[ReadEventsRow]:
+        """Events in their one order, strictly after after: a cursor, NULL for the oldest that are kept, or
+        'now'. What it returns is complete: no event can appear later before a cursor that was read, so a
+        reader that goes on from its last cursor misses none and sees none twice. Running write
+        transactions hold newer events back, see ff_event_lag. family: completion, lease, suspension,
+        signal, operator, worker, flow; NULL for all. The filters are AND-ed; tags must be contained in the
+        event's tags. At most limit rows (up to 10000) of at most max_scan looked at (up to 1000000); with
+        watermark a last row of event_type watermark carries the cursor reached, whatever the filters let
+        through; its details say whether that is the end for now (at_horizon).
+
+        Raises: InvalidInput, InvalidExecutionId, InvalidCursor, CursorExpired, EventGenerationStale.
+        """
+        return await self._call(
+            statements.READ_EVENTS,
+            {
+                "family": family,
+                "after": after,
+                "limit": limit,
+                "namespace": namespace,
+                "tags": jsonb(tags),
+                "execution_id": execution_id,
+                "event_types": array(event_types),
+                "partition": partition,
+                "max_scan": max_scan,
+                "watermark": watermark,
+            },
+            conn,
+        )
 
     async def read_exec_core_fields(
         self, execution_id: str, fields: Sequence[str], *, conn: AsyncConnection[object] | None = None
@@ -1056,6 +1224,218 @@ class AsyncMethods(ABC):
         """
         return await self._call(statements.READ_EXECUTION_STATE, {"execution_id": execution_id}, conn)
 
+    async def read_flow_events(
+        self,
+        *,
+        after: str | None = None,
+        limit: int = 256,
+        namespace: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        execution_id: str | None = None,
+        event_types: Sequence[str] | None = None,
+        partition: int | None = None,
+        max_scan: int = 10000,
+        watermark: bool = False,
+        conn: AsyncConnection[object] | None = None,
+    ) -> list[ReadFlowEventsRow]:
+        """What happened to flows: ff_read_events of the family flow, with its columns.
+
+        Raises: InvalidInput, InvalidExecutionId, InvalidCursor, CursorExpired, EventGenerationStale.
+        """
+        return await self._call(
+            statements.READ_FLOW_EVENTS,
+            {
+                "after": after,
+                "limit": limit,
+                "namespace": namespace,
+                "tags": jsonb(tags),
+                "execution_id": execution_id,
+                "event_types": array(event_types),
+                "partition": partition,
+                "max_scan": max_scan,
+                "watermark": watermark,
+            },
+            conn,
+        )
+
+    async def read_lease_events(
+        self,
+        *,
+        after: str | None = None,
+        limit: int = 256,
+        namespace: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        execution_id: str | None = None,
+        event_types: Sequence[str] | None = None,
+        partition: int | None = None,
+        max_scan: int = 10000,
+        watermark: bool = False,
+        conn: AsyncConnection[object] | None = None,
+    ) -> list[ReadLeaseEventsRow]:
+        """What happened to leases: ff_read_events of the family lease, with its columns.
+
+        Raises: InvalidInput, InvalidExecutionId, InvalidCursor, CursorExpired, EventGenerationStale.
+        """
+        return await self._call(
+            statements.READ_LEASE_EVENTS,
+            {
+                "after": after,
+                "limit": limit,
+                "namespace": namespace,
+                "tags": jsonb(tags),
+                "execution_id": execution_id,
+                "event_types": array(event_types),
+                "partition": partition,
+                "max_scan": max_scan,
+                "watermark": watermark,
+            },
+            conn,
+        )
+
+    async def read_operator_events(
+        self,
+        *,
+        after: str | None = None,
+        limit: int = 256,
+        namespace: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        execution_id: str | None = None,
+        event_types: Sequence[str] | None = None,
+        partition: int | None = None,
+        max_scan: int = 10000,
+        watermark: bool = False,
+        conn: AsyncConnection[object] | None = None,
+    ) -> list[ReadOperatorEventsRow]:
+        """What operators did: ff_read_events of the family operator, with its columns.
+
+        Raises: InvalidInput, InvalidExecutionId, InvalidCursor, CursorExpired, EventGenerationStale.
+        """
+        return await self._call(
+            statements.READ_OPERATOR_EVENTS,
+            {
+                "after": after,
+                "limit": limit,
+                "namespace": namespace,
+                "tags": jsonb(tags),
+                "execution_id": execution_id,
+                "event_types": array(event_types),
+                "partition": partition,
+                "max_scan": max_scan,
+                "watermark": watermark,
+            },
+            conn,
+        )
+
+    async def read_signal_events(
+        self,
+        *,
+        after: str | None = None,
+        limit: int = 256,
+        namespace: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        execution_id: str | None = None,
+        event_types: Sequence[str] | None = None,
+        partition: int | None = None,
+        max_scan: int = 10000,
+        watermark: bool = False,
+        conn: AsyncConnection[object] | None = None,
+    ) -> list[ReadSignalEventsRow]:
+        """Signals that were accepted: ff_read_events of the family signal, with its columns.
+
+        Raises: InvalidInput, InvalidExecutionId, InvalidCursor, CursorExpired, EventGenerationStale.
+        """
+        return await self._call(
+            statements.READ_SIGNAL_EVENTS,
+            {
+                "after": after,
+                "limit": limit,
+                "namespace": namespace,
+                "tags": jsonb(tags),
+                "execution_id": execution_id,
+                "event_types": array(event_types),
+                "partition": partition,
+                "max_scan": max_scan,
+                "watermark": watermark,
+            },
+            conn,
+        )
+
+    async def read_stream(
+        self,
+        execution_id: str,
+        attempt_index: int,
+        *,
+        from_: str = "start",
+        to: str = "end",
+        limit: int = 100,
+        visibility: str = "all",
+        conn: AsyncConnection[object] | None = None,
+    ) -> list[FrameRow]:
+        """Frames of the stream of one attempt in their order, from from_ to to, both included: start, end,
+        <ms> or <ms>-<seq>; a bare <ms> means all of that millisecond. At most limit (up to 10000); a short
+        page is the last one. visibility: all, or exclude_best_effort.
+
+        Raises: InvalidInput, InvalidExecutionId, InvalidCursor, ExecutionNotFound, AttemptNotFound.
+        """
+        return await self._call(
+            statements.READ_STREAM,
+            {
+                "execution_id": execution_id,
+                "attempt_index": attempt_index,
+                "from_": from_,
+                "to": to,
+                "limit": limit,
+                "visibility": visibility,
+            },
+            conn,
+        )
+
+    async def read_summary(
+        self, execution_id: str, attempt_index: int, *, conn: AsyncConnection[object] | None = None
+    ) -> ReadSummaryResult | None:
+        """The document that the durable_summary frames of one attempt have built so far; version counts them.
+        No row before the first.
+
+        Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, AttemptNotFound.
+        """
+        return await self._call(
+            statements.READ_SUMMARY, {"execution_id": execution_id, "attempt_index": attempt_index}, conn
+        )
+
+    async def read_suspension_events(
+        self,
+        *,
+        after: str | None = None,
+        limit: int = 256,
+        namespace: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        execution_id: str | None = None,
+        event_types: Sequence[str] | None = None,
+        partition: int | None = None,
+        max_scan: int = 10000,
+        watermark: bool = False,
+        conn: AsyncConnection[object] | None = None,
+    ) -> list[ReadSuspensionEventsRow]:
+        """What happened to suspensions: ff_read_events of the family suspension, with its columns.
+
+        Raises: InvalidInput, InvalidExecutionId, InvalidCursor, CursorExpired, EventGenerationStale.
+        """
+        return await self._call(
+            statements.READ_SUSPENSION_EVENTS,
+            {
+                "after": after,
+                "limit": limit,
+                "namespace": namespace,
+                "tags": jsonb(tags),
+                "execution_id": execution_id,
+                "event_types": array(event_types),
+                "partition": partition,
+                "max_scan": max_scan,
+                "watermark": watermark,
+            },
+            conn,
+        )
+
     async def read_total_attempt_count(
         self, execution_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> ReadTotalAttemptCountResult | None:
@@ -1064,6 +1444,49 @@ class AsyncMethods(ABC):
         Raises: InvalidInput, InvalidExecutionId.
         """
         return await self._call(statements.READ_TOTAL_ATTEMPT_COUNT, {"execution_id": execution_id}, conn)
+
+    async def read_worker_events(
+        self,
+        *,
+        after: str | None = None,
+        limit: int = 256,
+        namespace: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        execution_id: str | None = None,
+        event_types: Sequence[str] | None = None,
+        partition: int | None = None,
+        max_scan: int = 10000,
+        watermark: bool = False,
+        conn: AsyncConnection[object] | None = None,
+    ) -> list[ReadWorkerEventsRow]:
+        """Workers that came and went: ff_read_events of the family worker, with its columns.
+
+        Raises: InvalidInput, InvalidExecutionId, InvalidCursor, CursorExpired, EventGenerationStale.
+        """
+        return await self._call(
+            statements.READ_WORKER_EVENTS,
+            {
+                "after": after,
+                "limit": limit,
+                "namespace": namespace,
+                "tags": jsonb(tags),
+                "execution_id": execution_id,
+                "event_types": array(event_types),
+                "partition": partition,
+                "max_scan": max_scan,
+                "watermark": watermark,
+            },
+            conn,
+        )
+
+    async def rebase_events(self, *, conn: AsyncConnection[object] | None = None) -> RebaseEventsResult:
+        """Starts a new generation of the event order. Needed once after a restore from a dump or a point-in-
+        time recovery, where transaction ids start again: events that were there keep their places and come
+        first, cursors that readers have stay good. Run it before anybody writes to the restored database.
+        Until then a database restored into another cluster refuses to read events
+        (event_generation_stale); after a point-in-time recovery the operator has to know.
+        """
+        return await self._call(statements.REBASE_EVENTS, {}, conn)
 
     async def reclaim_execution(
         self,
@@ -1231,6 +1654,28 @@ class AsyncMethods(ABC):
             conn,
         )
 
+    async def set_event_family(
+        self,
+        family: str,
+        *,
+        muted: Sequence[str] | None = None,
+        notify: str | None = None,
+        retention_ms: int | None = None,
+        conn: AsyncConnection[object] | None = None,
+    ) -> SetEventFamilyResult:
+        """Changes how the events of one family are treated; NULL keeps what is set. muted: the types that are
+        not written, '*' for the whole family, '{}' for none; what the engine does is the same either way.
+        notify: commit rings with every transaction that wrote an event, tick with the next ff_tick, off
+        never. retention_ms: how long ff_trim_events keeps them.
+
+        Raises: InvalidInput.
+        """
+        return await self._call(
+            statements.SET_EVENT_FAMILY,
+            {"family": family, "muted": array(muted), "notify": notify, "retention_ms": retention_ms},
+            conn,
+        )
+
     async def set_execution_tag(
         self, execution_id: str, key: str, value: str, *, conn: AsyncConnection[object] | None = None
     ) -> SetExecutionTagResult:
@@ -1277,20 +1722,75 @@ class AsyncMethods(ABC):
         self, name: str, value: str, *, conn: AsyncConnection[object] | None = None
     ) -> SetSettingResult:
         """Changes one setting of the engine; answers with the value before. notify: on | off. retention_ms:
-        milliseconds.
+        milliseconds. max_payload_bytes: bytes.
 
         Raises: InvalidInput.
         """
         return await self._call(statements.SET_SETTING, {"name": name, "value": value}, conn)
 
     async def setting(self, name: str, *, conn: AsyncConnection[object] | None = None) -> SettingResult:
-        """The value of one setting of the engine: notify, retention_ms; and, as pyff migrate recorded them,
-        schema_version, functions_sha256 and pyff_version, by which a client sees whether the database is
-        what it was made for.
+        """The value of one setting of the engine: notify, retention_ms, max_payload_bytes; and, as pyff
+        migrate recorded them, schema_version, functions_sha256 and pyff_version, by which a client sees
+        whether the database is what it was made for.
 
         Raises: InvalidInput.
         """
         return await self._call(statements.SETTING, {"name": name}, conn)
+
+    async def stream_info(
+        self, execution_id: str, attempt_index: int, *, conn: AsyncConnection[object] | None = None
+    ) -> StreamInfoResult:
+        """The state of the stream of one attempt: frames ever written, frames that can still be read, the
+        last id, the version of the summary, when and why it closed. A reader has everything when
+        closed_at_ms is set and last_frame_id is not after its cursor. An attempt without frames has zeros,
+        and last_frame_id 0-0; it closes with the attempt all the same.
+
+        Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, AttemptNotFound.
+        """
+        return await self._call(
+            statements.STREAM_INFO, {"execution_id": execution_id, "attempt_index": attempt_index}, conn
+        )
+
+    async def tail_stream(
+        self,
+        execution_id: str,
+        attempt_index: int,
+        *,
+        after: str = "0-0",
+        limit: int = 100,
+        block_ms: int = 0,
+        visibility: str = "all",
+        conn: AsyncConnection[object] | None = None,
+    ) -> list[FrameRow]:
+        """Frames of the stream of one attempt that come after after (<ms>-<seq>), in their order, at most
+        limit (up to 1000). With block_ms (up to 30000) it waits that long for the first one, looking every
+        50 ms, and comes back at once when the stream is closed. visibility: all, or exclude_best_effort.
+
+        Raises: InvalidInput, InvalidExecutionId, InvalidCursor, ExecutionNotFound, AttemptNotFound.
+        """
+        return await self._call(
+            statements.TAIL_STREAM,
+            {
+                "execution_id": execution_id,
+                "attempt_index": attempt_index,
+                "after": after,
+                "limit": limit,
+                "block_ms": block_ms,
+                "visibility": visibility,
+            },
+            conn,
+        )
+
+    async def trim_events(
+        self, *, limit: int = 10000, conn: AsyncConnection[object] | None = None
+    ) -> SweepResult:
+        """Deletes events that are older than the retention of their family (7 days unless ff_set_event_family
+        says otherwise), oldest first, at most limit per call (up to 100000); more says whether to call
+        again. A reader that had not come that far is told: cursor_expired.
+
+        Raises: InvalidInput, EventGenerationStale.
+        """
+        return await self._call(statements.TRIM_EVENTS, {"limit": limit}, conn)
 
     async def trim_retention(
         self,
@@ -1312,6 +1812,16 @@ class AsyncMethods(ABC):
             {"retention_ms": retention_ms, "lane_id": lane_id, "namespace": namespace, "limit": limit},
             conn,
         )
+
+    async def trim_streams(
+        self, *, limit: int = 1000, conn: AsyncConnection[object] | None = None
+    ) -> SweepResult:
+        """Deletes best_effort_live frames whose time is over, oldest first, at most limit per call (up to
+        100000); more says whether to call again. Readers do not see them either way.
+
+        Raises: InvalidInput.
+        """
+        return await self._call(statements.TRIM_STREAMS, {"limit": limit}, conn)
 
     async def update_progress(
         self,
@@ -1341,5 +1851,26 @@ class AsyncMethods(ABC):
                 "percent": percent,
                 "message": message,
             },
+            conn,
+        )
+
+    async def watch_stream(
+        self,
+        execution_id: str,
+        attempt_index: int,
+        *,
+        ttl_ms: int = 60000,
+        conn: AsyncConnection[object] | None = None,
+    ) -> WatchStreamResult:
+        """Asks for notifications: for ttl_ms (up to 24 h) frames of this attempt's stream, and its close,
+        ring on the channel that is returned, at most every 50 ms. LISTEN first, then watch, commit, and
+        read; repeat before the time is over. A stream that nobody watches sends nothing. Nothing depends
+        on the bell: read at least every second.
+
+        Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, AttemptNotFound.
+        """
+        return await self._call(
+            statements.WATCH_STREAM,
+            {"execution_id": execution_id, "attempt_index": attempt_index, "ttl_ms": ttl_ms},
             conn,
         )

@@ -9,6 +9,18 @@ from pyff.types import JsonValue, PublicState
 
 
 @dataclass(frozen=True, slots=True)
+class AppendFrameResult:
+    """What ff_append_frame returns."""
+
+    frame_id: str
+    ts_ms: int
+    seq: int
+    frame_count: int
+    summary_version: int | None
+    replayed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CancelExecutionResult:
     """What ff_cancel_execution returns."""
 
@@ -207,6 +219,25 @@ class DescribeExecutionResult:
 
 
 @dataclass(frozen=True, slots=True)
+class EventCursorResult:
+    """What ff_event_cursor returns."""
+
+    cursor: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventLagResult:
+    """What ff_event_lag returns."""
+
+    horizon: int
+    newest_ord: int | None
+    held_back: int
+    oldest_held_ms: int | None
+    holder_pid: int | None
+    holder_database: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class ExpireExecutionResult:
     """What ff_expire_execution returns."""
 
@@ -224,6 +255,22 @@ class FailResult:
     next_attempt_index: int | None
     retry_count: int
     replayed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRow:
+    """What ff_read_stream or ff_tail_stream returns."""
+
+    frame_id: str
+    ts_ms: int
+    seq: int
+    frame_type: str
+    mode: Literal["durable", "durable_summary", "best_effort_live"]
+    payload: bytes
+    encoding: str
+    source: str
+    correlation_id: str | None
+    summary_version: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,10 +485,58 @@ class PromoteDelayedResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadCompletionsRow:
+    """What ff_read_completions returns."""
+
+    cursor: str
+    event_id: int | None
+    event_type: Literal["success", "failed", "cancelled", "expired", "skipped", "watermark"]
+    execution_id: str | None
+    flow_id: UUID | None
+    lane_id: str | None
+    namespace: str | None
+    tags: Mapping[str, str] | None
+    occurred_at_ms: int | None
+    attempt_index: int | None
+    outcome: Literal["success", "failed", "cancelled", "expired", "skipped"] | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class ReadCurrentAttemptIndexResult:
     """What ff_read_current_attempt_index returns."""
 
     attempt_index: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEventsRow:
+    """What ff_read_events returns."""
+
+    cursor: str
+    family: str | None
+    event_id: int | None
+    event_type: str
+    execution_id: str | None
+    flow_id: UUID | None
+    lane_id: str | None
+    namespace: str | None
+    tags: Mapping[str, str] | None
+    occurred_at_ms: int | None
+    attempt_index: int | None
+    lease_id: UUID | None
+    lease_epoch: int | None
+    worker_id: str | None
+    worker_instance_id: str | None
+    suspension_id: UUID | None
+    waitpoint_id: UUID | None
+    signal_id: UUID | None
+    source_type: str | None
+    source_identity: str | None
+    outcome: str | None
+    effect: str | None
+    reason: str | None
+    details: Mapping[str, JsonValue] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -495,10 +590,157 @@ class ReadExecutionStateResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadFlowEventsRow:
+    """What ff_read_flow_events returns."""
+
+    cursor: str
+    event_id: int | None
+    event_type: Literal[
+        "created", "started", "reopened", "completed", "failed", "cancel_requested", "watermark"
+    ]
+    flow_id: UUID | None
+    namespace: str | None
+    tags: Mapping[str, str] | None
+    occurred_at_ms: int | None
+    reason: str | None
+    details: Mapping[str, JsonValue] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLeaseEventsRow:
+    """What ff_read_lease_events returns."""
+
+    cursor: str
+    event_id: int | None
+    event_type: Literal["acquired", "reclaimed", "renewed", "released", "expired", "revoked", "watermark"]
+    execution_id: str | None
+    flow_id: UUID | None
+    lane_id: str | None
+    namespace: str | None
+    tags: Mapping[str, str] | None
+    occurred_at_ms: int | None
+    attempt_index: int | None
+    lease_id: UUID | None
+    lease_epoch: int | None
+    worker_id: str | None
+    worker_instance_id: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOperatorEventsRow:
+    """What ff_read_operator_events returns."""
+
+    cursor: str
+    event_id: int | None
+    event_type: Literal[
+        "overridden",
+        "cancelled",
+        "lease_revoked",
+        "priority_changed",
+        "replayed",
+        "resumed",
+        "lane_state_changed",
+        "flow_cancel_requested",
+        "approval_delivered",
+        "suspension_escalated",
+        "hmac_seeded",
+        "hmac_rotated",
+        "waitpoint_reminted",
+        "watermark",
+    ]
+    execution_id: str | None
+    flow_id: UUID | None
+    lane_id: str | None
+    namespace: str | None
+    tags: Mapping[str, str] | None
+    occurred_at_ms: int | None
+    reason: str | None
+    details: Mapping[str, JsonValue] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSignalEventsRow:
+    """What ff_read_signal_events returns."""
+
+    cursor: str
+    event_id: int | None
+    event_type: Literal["delivered", "watermark"]
+    execution_id: str | None
+    flow_id: UUID | None
+    lane_id: str | None
+    namespace: str | None
+    tags: Mapping[str, str] | None
+    occurred_at_ms: int | None
+    suspension_id: UUID | None
+    waitpoint_id: UUID | None
+    signal_id: UUID | None
+    source_type: str | None
+    source_identity: str | None
+    effect: Literal["buffered", "appended", "satisfied"] | None
+    details: Mapping[str, JsonValue] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSummaryResult:
+    """What ff_read_summary returns."""
+
+    document: JsonValue
+    version: int
+    patch_kind: Literal["json_merge_patch"]
+    first_applied_ms: int
+    last_updated_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSuspensionEventsRow:
+    """What ff_read_suspension_events returns."""
+
+    cursor: str
+    event_id: int | None
+    event_type: Literal[
+        "suspended", "already_satisfied", "resumed", "timed_out", "escalated", "waitpoint_closed", "watermark"
+    ]
+    execution_id: str | None
+    flow_id: UUID | None
+    lane_id: str | None
+    namespace: str | None
+    tags: Mapping[str, str] | None
+    occurred_at_ms: int | None
+    attempt_index: int | None
+    suspension_id: UUID | None
+    waitpoint_id: UUID | None
+    reason: str | None
+    details: Mapping[str, JsonValue] | None
+
+
+@dataclass(frozen=True, slots=True)
 class ReadTotalAttemptCountResult:
     """What ff_read_total_attempt_count returns."""
 
     total_attempt_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadWorkerEventsRow:
+    """What ff_read_worker_events returns."""
+
+    cursor: str
+    event_id: int | None
+    event_type: Literal["registered", "marked_dead", "ttl_swept", "watermark"]
+    namespace: str | None
+    occurred_at_ms: int | None
+    worker_id: str | None
+    worker_instance_id: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RebaseEventsResult:
+    """What ff_rebase_events returns."""
+
+    gen: int
+    system_identifier: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -574,6 +816,16 @@ class RevokeLeaseResult:
 
 
 @dataclass(frozen=True, slots=True)
+class SetEventFamilyResult:
+    """What ff_set_event_family returns."""
+
+    family: Literal["completion", "lease", "suspension", "signal", "operator", "worker", "flow"]
+    muted: tuple[str, ...]
+    notify: Literal["commit", "tick", "off"]
+    retention_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class SetExecutionTagResult:
     """What ff_set_execution_tag returns."""
 
@@ -613,15 +865,46 @@ class SettingResult:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamInfoResult:
+    """What ff_stream_info returns."""
+
+    frame_count: int
+    retained: int
+    last_frame_id: str
+    summary_version: int
+    closed_at_ms: int | None
+    closed_reason: (
+        Literal[
+            "attempt_success",
+            "attempt_failure",
+            "attempt_cancelled",
+            "expired",
+            "reclaimed",
+            "suspension_timeout",
+            "dependency_impossible",
+        ]
+        | None
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class SweepResult:
-    """What ff_trim_retention returns."""
+    """What ff_trim_events, ff_trim_retention or ff_trim_streams returns."""
 
     processed: int
     errors: int
     more: bool
 
 
+@dataclass(frozen=True, slots=True)
+class WatchStreamResult:
+    """What ff_watch_stream returns."""
+
+    channel: str
+
+
 __all__ = [
+    "AppendFrameResult",
     "CancelExecutionResult",
     "CancelResult",
     "CapabilitiesRow",
@@ -635,8 +918,11 @@ __all__ = [
     "CreateExecutionsRow",
     "DelayResult",
     "DescribeExecutionResult",
+    "EventCursorResult",
+    "EventLagResult",
     "ExpireExecutionResult",
     "FailResult",
+    "FrameRow",
     "GetExecutionNamespaceResult",
     "GetExecutionResult",
     "GetExecutionTagResult",
@@ -655,22 +941,35 @@ __all__ = [
     "PingResult",
     "ProgressResult",
     "PromoteDelayedResult",
+    "ReadCompletionsRow",
     "ReadCurrentAttemptIndexResult",
+    "ReadEventsRow",
     "ReadExecCoreFieldsRow",
     "ReadExecutionContextResult",
     "ReadExecutionInfoResult",
     "ReadExecutionStateResult",
+    "ReadFlowEventsRow",
+    "ReadLeaseEventsRow",
+    "ReadOperatorEventsRow",
+    "ReadSignalEventsRow",
+    "ReadSummaryResult",
+    "ReadSuspensionEventsRow",
     "ReadTotalAttemptCountResult",
+    "ReadWorkerEventsRow",
+    "RebaseEventsResult",
     "ReclaimRow",
     "RegisterWorkerResult",
     "RenewManyRow",
     "RenewResult",
     "ReplayExecutionResult",
     "RevokeLeaseResult",
+    "SetEventFamilyResult",
     "SetExecutionTagResult",
     "SetExecutionTagsResult",
     "SetLaneStateResult",
     "SetSettingResult",
     "SettingResult",
+    "StreamInfoResult",
     "SweepResult",
+    "WatchStreamResult",
 ]

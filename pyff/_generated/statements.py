@@ -3,6 +3,7 @@
 from typing import Final
 
 from pyff._generated.results import (
+    AppendFrameResult,
     CancelExecutionResult,
     CancelResult,
     CapabilitiesRow,
@@ -16,8 +17,11 @@ from pyff._generated.results import (
     CreateExecutionsRow,
     DelayResult,
     DescribeExecutionResult,
+    EventCursorResult,
+    EventLagResult,
     ExpireExecutionResult,
     FailResult,
+    FrameRow,
     GetExecutionNamespaceResult,
     GetExecutionResult,
     GetExecutionTagResult,
@@ -36,26 +40,59 @@ from pyff._generated.results import (
     PingResult,
     ProgressResult,
     PromoteDelayedResult,
+    ReadCompletionsRow,
     ReadCurrentAttemptIndexResult,
+    ReadEventsRow,
     ReadExecCoreFieldsRow,
     ReadExecutionContextResult,
     ReadExecutionInfoResult,
     ReadExecutionStateResult,
+    ReadFlowEventsRow,
+    ReadLeaseEventsRow,
+    ReadOperatorEventsRow,
+    ReadSignalEventsRow,
+    ReadSummaryResult,
+    ReadSuspensionEventsRow,
     ReadTotalAttemptCountResult,
+    ReadWorkerEventsRow,
+    RebaseEventsResult,
     ReclaimRow,
     RegisterWorkerResult,
     RenewManyRow,
     RenewResult,
     ReplayExecutionResult,
     RevokeLeaseResult,
+    SetEventFamilyResult,
     SetExecutionTagResult,
     SetExecutionTagsResult,
     SetLaneStateResult,
     SetSettingResult,
     SettingResult,
+    StreamInfoResult,
     SweepResult,
+    WatchStreamResult,
 )
 from pyff.statement import Statement, at_most_one, converting, many, one, public_state, value
+
+APPEND_FRAME: Final[Statement[AppendFrameResult]] = one(
+    """select frame_id, ts_ms, seq, frame_count, summary_version, replayed
+from ff_append_frame(
+    p_handle => %(handle)s::text,
+    p_payload => %(payload)s::bytea,
+    p_frame_type => %(frame_type)s::text,
+    p_mode => %(mode)s::text,
+    p_encoding => %(encoding)s::text,
+    p_correlation_id => %(correlation_id)s::text,
+    p_frame_key => %(frame_key)s::text,
+    p_maxlen => %(maxlen)s::integer,
+    p_ttl_ms => %(ttl_ms)s::integer,
+    p_maxlen_floor => %(maxlen_floor)s::integer,
+    p_maxlen_ceiling => %(maxlen_ceiling)s::integer,
+    p_ema_alpha => %(ema_alpha)s::double precision
+)""",
+    AppendFrameResult,
+)
+
 
 CANCEL: Final[Statement[CancelResult]] = one(
     """select outcome, public_state, replayed
@@ -343,6 +380,24 @@ from ff_describe_execution(
 )
 
 
+EVENT_CURSOR: Final[Statement[EventCursorResult]] = one(
+    """select cursor
+from ff_event_cursor(
+    p_at => %(at)s::text
+)""",
+    EventCursorResult,
+)
+
+
+EVENT_LAG: Final[Statement[EventLagResult]] = one(
+    """select horizon, newest_ord, held_back, oldest_held_ms, holder_pid, holder_database
+from ff_event_lag(
+    p_family => %(family)s::text
+)""",
+    EventLagResult,
+)
+
+
 EXPIRE_EXECUTION: Final[Statement[ExpireExecutionResult]] = one(
     """select outcome, public_state
 from ff_expire_execution(
@@ -600,12 +655,51 @@ from ff_promote_delayed(
 )
 
 
+READ_COMPLETIONS: Final[Statement[list[ReadCompletionsRow]]] = many(
+    """select cursor, event_id, event_type, execution_id, flow_id, lane_id, namespace, tags,
+    occurred_at_ms, attempt_index, outcome, reason
+from ff_read_completions(
+    p_after => %(after)s::text,
+    p_limit => %(limit)s::integer,
+    p_namespace => %(namespace)s::text,
+    p_tags => %(tags)s::jsonb,
+    p_execution_id => %(execution_id)s::text,
+    p_event_types => %(event_types)s::text[],
+    p_partition => %(partition)s::integer,
+    p_max_scan => %(max_scan)s::integer,
+    p_watermark => %(watermark)s::boolean
+)""",
+    ReadCompletionsRow,
+)
+
+
 READ_CURRENT_ATTEMPT_INDEX: Final[Statement[ReadCurrentAttemptIndexResult | None]] = at_most_one(
     """select attempt_index
 from ff_read_current_attempt_index(
     p_execution_id => %(execution_id)s::text
 )""",
     ReadCurrentAttemptIndexResult,
+)
+
+
+READ_EVENTS: Final[Statement[list[ReadEventsRow]]] = many(
+    """select cursor, family, event_id, event_type, execution_id, flow_id, lane_id, namespace, tags,
+    occurred_at_ms, attempt_index, lease_id, lease_epoch, worker_id, worker_instance_id,
+    suspension_id, waitpoint_id, signal_id, source_type, source_identity, outcome, effect, reason,
+    details
+from ff_read_events(
+    p_family => %(family)s::text,
+    p_after => %(after)s::text,
+    p_limit => %(limit)s::integer,
+    p_namespace => %(namespace)s::text,
+    p_tags => %(tags)s::jsonb,
+    p_execution_id => %(execution_id)s::text,
+    p_event_types => %(event_types)s::text[],
+    p_partition => %(partition)s::integer,
+    p_max_scan => %(max_scan)s::integer,
+    p_watermark => %(watermark)s::boolean
+)""",
+    ReadEventsRow,
 )
 
 
@@ -649,12 +743,152 @@ from ff_read_execution_state(
 )
 
 
+READ_FLOW_EVENTS: Final[Statement[list[ReadFlowEventsRow]]] = many(
+    """select cursor, event_id, event_type, flow_id, namespace, tags, occurred_at_ms, reason, details
+from ff_read_flow_events(
+    p_after => %(after)s::text,
+    p_limit => %(limit)s::integer,
+    p_namespace => %(namespace)s::text,
+    p_tags => %(tags)s::jsonb,
+    p_execution_id => %(execution_id)s::text,
+    p_event_types => %(event_types)s::text[],
+    p_partition => %(partition)s::integer,
+    p_max_scan => %(max_scan)s::integer,
+    p_watermark => %(watermark)s::boolean
+)""",
+    ReadFlowEventsRow,
+)
+
+
+READ_LEASE_EVENTS: Final[Statement[list[ReadLeaseEventsRow]]] = many(
+    """select cursor, event_id, event_type, execution_id, flow_id, lane_id, namespace, tags,
+    occurred_at_ms, attempt_index, lease_id, lease_epoch, worker_id, worker_instance_id, reason
+from ff_read_lease_events(
+    p_after => %(after)s::text,
+    p_limit => %(limit)s::integer,
+    p_namespace => %(namespace)s::text,
+    p_tags => %(tags)s::jsonb,
+    p_execution_id => %(execution_id)s::text,
+    p_event_types => %(event_types)s::text[],
+    p_partition => %(partition)s::integer,
+    p_max_scan => %(max_scan)s::integer,
+    p_watermark => %(watermark)s::boolean
+)""",
+    ReadLeaseEventsRow,
+)
+
+
+READ_OPERATOR_EVENTS: Final[Statement[list[ReadOperatorEventsRow]]] = many(
+    """select cursor, event_id, event_type, execution_id, flow_id, lane_id, namespace, tags,
+    occurred_at_ms, reason, details
+from ff_read_operator_events(
+    p_after => %(after)s::text,
+    p_limit => %(limit)s::integer,
+    p_namespace => %(namespace)s::text,
+    p_tags => %(tags)s::jsonb,
+    p_execution_id => %(execution_id)s::text,
+    p_event_types => %(event_types)s::text[],
+    p_partition => %(partition)s::integer,
+    p_max_scan => %(max_scan)s::integer,
+    p_watermark => %(watermark)s::boolean
+)""",
+    ReadOperatorEventsRow,
+)
+
+
+READ_SIGNAL_EVENTS: Final[Statement[list[ReadSignalEventsRow]]] = many(
+    """select cursor, event_id, event_type, execution_id, flow_id, lane_id, namespace, tags,
+    occurred_at_ms, suspension_id, waitpoint_id, signal_id, source_type, source_identity, effect,
+    details
+from ff_read_signal_events(
+    p_after => %(after)s::text,
+    p_limit => %(limit)s::integer,
+    p_namespace => %(namespace)s::text,
+    p_tags => %(tags)s::jsonb,
+    p_execution_id => %(execution_id)s::text,
+    p_event_types => %(event_types)s::text[],
+    p_partition => %(partition)s::integer,
+    p_max_scan => %(max_scan)s::integer,
+    p_watermark => %(watermark)s::boolean
+)""",
+    ReadSignalEventsRow,
+)
+
+
+READ_STREAM: Final[Statement[list[FrameRow]]] = many(
+    """select frame_id, ts_ms, seq, frame_type, mode, payload, encoding, source, correlation_id,
+    summary_version
+from ff_read_stream(
+    p_execution_id => %(execution_id)s::text,
+    p_attempt_index => %(attempt_index)s::integer,
+    p_from => %(from_)s::text,
+    p_to => %(to)s::text,
+    p_limit => %(limit)s::integer,
+    p_visibility => %(visibility)s::text
+)""",
+    FrameRow,
+)
+
+
+READ_SUMMARY: Final[Statement[ReadSummaryResult | None]] = at_most_one(
+    """select document, version, patch_kind, first_applied_ms, last_updated_ms
+from ff_read_summary(
+    p_execution_id => %(execution_id)s::text,
+    p_attempt_index => %(attempt_index)s::integer
+)""",
+    ReadSummaryResult,
+)
+
+
+READ_SUSPENSION_EVENTS: Final[Statement[list[ReadSuspensionEventsRow]]] = many(
+    """select cursor, event_id, event_type, execution_id, flow_id, lane_id, namespace, tags,
+    occurred_at_ms, attempt_index, suspension_id, waitpoint_id, reason, details
+from ff_read_suspension_events(
+    p_after => %(after)s::text,
+    p_limit => %(limit)s::integer,
+    p_namespace => %(namespace)s::text,
+    p_tags => %(tags)s::jsonb,
+    p_execution_id => %(execution_id)s::text,
+    p_event_types => %(event_types)s::text[],
+    p_partition => %(partition)s::integer,
+    p_max_scan => %(max_scan)s::integer,
+    p_watermark => %(watermark)s::boolean
+)""",
+    ReadSuspensionEventsRow,
+)
+
+
 READ_TOTAL_ATTEMPT_COUNT: Final[Statement[ReadTotalAttemptCountResult | None]] = at_most_one(
     """select total_attempt_count
 from ff_read_total_attempt_count(
     p_execution_id => %(execution_id)s::text
 )""",
     ReadTotalAttemptCountResult,
+)
+
+
+READ_WORKER_EVENTS: Final[Statement[list[ReadWorkerEventsRow]]] = many(
+    """select cursor, event_id, event_type, namespace, occurred_at_ms, worker_id, worker_instance_id,
+    reason
+from ff_read_worker_events(
+    p_after => %(after)s::text,
+    p_limit => %(limit)s::integer,
+    p_namespace => %(namespace)s::text,
+    p_tags => %(tags)s::jsonb,
+    p_execution_id => %(execution_id)s::text,
+    p_event_types => %(event_types)s::text[],
+    p_partition => %(partition)s::integer,
+    p_max_scan => %(max_scan)s::integer,
+    p_watermark => %(watermark)s::boolean
+)""",
+    ReadWorkerEventsRow,
+)
+
+
+REBASE_EVENTS: Final[Statement[RebaseEventsResult]] = one(
+    """select gen, system_identifier
+from ff_rebase_events()""",
+    RebaseEventsResult,
 )
 
 
@@ -745,6 +979,18 @@ from ff_revoke_lease(
 )
 
 
+SET_EVENT_FAMILY: Final[Statement[SetEventFamilyResult]] = one(
+    """select family, muted, notify, retention_ms
+from ff_set_event_family(
+    p_family => %(family)s::text,
+    p_muted => %(muted)s::text[],
+    p_notify => %(notify)s::text,
+    p_retention_ms => %(retention_ms)s::bigint
+)""",
+    converting(SetEventFamilyResult, {1: tuple}),
+)
+
+
 SET_EXECUTION_TAG: Final[Statement[SetExecutionTagResult]] = one(
     """select changed
 from ff_set_execution_tag(
@@ -796,12 +1042,55 @@ from ff_setting(
 )
 
 
+STREAM_INFO: Final[Statement[StreamInfoResult]] = one(
+    """select frame_count, retained, last_frame_id, summary_version, closed_at_ms, closed_reason
+from ff_stream_info(
+    p_execution_id => %(execution_id)s::text,
+    p_attempt_index => %(attempt_index)s::integer
+)""",
+    StreamInfoResult,
+)
+
+
+TAIL_STREAM: Final[Statement[list[FrameRow]]] = many(
+    """select frame_id, ts_ms, seq, frame_type, mode, payload, encoding, source, correlation_id,
+    summary_version
+from ff_tail_stream(
+    p_execution_id => %(execution_id)s::text,
+    p_attempt_index => %(attempt_index)s::integer,
+    p_after => %(after)s::text,
+    p_limit => %(limit)s::integer,
+    p_block_ms => %(block_ms)s::integer,
+    p_visibility => %(visibility)s::text
+)""",
+    FrameRow,
+)
+
+
+TRIM_EVENTS: Final[Statement[SweepResult]] = one(
+    """select processed, errors, more
+from ff_trim_events(
+    p_limit => %(limit)s::integer
+)""",
+    SweepResult,
+)
+
+
 TRIM_RETENTION: Final[Statement[SweepResult]] = one(
     """select processed, errors, more
 from ff_trim_retention(
     p_retention_ms => %(retention_ms)s::bigint,
     p_lane_id => %(lane_id)s::text,
     p_namespace => %(namespace)s::text,
+    p_limit => %(limit)s::integer
+)""",
+    SweepResult,
+)
+
+
+TRIM_STREAMS: Final[Statement[SweepResult]] = one(
+    """select processed, errors, more
+from ff_trim_streams(
     p_limit => %(limit)s::integer
 )""",
     SweepResult,
@@ -820,4 +1109,15 @@ from ff_update_progress(
     p_message => %(message)s::text
 )""",
     ProgressResult,
+)
+
+
+WATCH_STREAM: Final[Statement[WatchStreamResult]] = one(
+    """select channel
+from ff_watch_stream(
+    p_execution_id => %(execution_id)s::text,
+    p_attempt_index => %(attempt_index)s::integer,
+    p_ttl_ms => %(ttl_ms)s::integer
+)""",
+    WatchStreamResult,
 )

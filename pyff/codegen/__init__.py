@@ -8,7 +8,8 @@ gives what SQL's types cannot say (see `comment`); the table ff_error_code gives
     pyff/_generated/statements.py     one call per function, shared by both engines
     pyff/_generated/async_methods.py  the methods of AsyncEngine
     pyff/_generated/methods.py        the methods of Engine, from the file above
-    pyff/engine.py                    from pyff/async_engine.py, which is written by hand
+    pyff/engine.py                    from pyff/async_engine.py, which is written by hand;
+                                      likewise follow.py and stored_cursor.py
 
 A public function is `ff_<name>`, not `ff__<name>`. Its required arguments are positional or keyword, its
 optional ones keyword only, so that a new one can come anywhere. Procedures have no method: they control

@@ -21,6 +21,8 @@ from pyff.codegen.unasync import unasync
 from pyff.failure import Failure
 
 PACKAGE = Path(pyff.__file__).parent
+SYNC_TWINS = ("engine.py", "follow.py", "stored_cursor.py")
+"""Generated from modules written by hand, whose names begin with async_."""
 
 
 def generate(conn: psycopg.Connection[object]) -> dict[str, str]:
@@ -31,15 +33,16 @@ def generate(conn: psycopg.Connection[object]) -> dict[str, str]:
             _verify(function, {code.kind for code in codes})
     results = shapes(public)
     async_methods = async_methods_module(public, results)
-    _, async_engine = (PACKAGE / "async_engine.py").read_text().split("\n", 1)
     texts = {
         "_generated/errors.py": errors_module(codes),
         "_generated/results.py": results_module(results),
         "_generated/statements.py": statements_module(public, results),
         "_generated/async_methods.py": async_methods,
         "_generated/methods.py": unasync(async_methods),
-        "engine.py": f"{header('async_engine.py')}\n{unasync(async_engine)}",
     }
+    for name in SYNC_TWINS:
+        _, text = (PACKAGE / f"async_{name}").read_text().split("\n", 1)
+        texts[name] = f"{header(f'async_{name}')}\n{unasync(text)}"
     return {name: _tidy(name, text) for name, text in texts.items()} | {
         "../docs/functions.md": functions_page(public),
         "../docs/errors.md": errors_page(codes),

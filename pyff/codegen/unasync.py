@@ -10,8 +10,9 @@ _WORDS = {
     r"\basyncio\.sleep\b": "time.sleep",
     r"\basynccontextmanager\b": "contextmanager",
     r"\b__a(enter|exit)__\b": r"__\1__",
-    r"\bAsync(Connection|ConnectionPool|Cursor|Engine|Iterator|Methods)\b": r"\1",
-    r"\basync_methods\b": "methods",
+    r"\bAsyncGenerator\[(\w+), None\]": r"Generator[\1, None, None]",
+    r"\bAsync(Connection|ConnectionPool|Cursor|Doorbell|Engine|Generator|Iterator|Methods|StoredCursor)\b": r"\1",
+    r"\basync_(follow|methods)\b": r"\1",
     r"\brequire_current_async\b": "require_current",
 }
 

@@ -83,6 +83,26 @@ MAY_CALL = {
     "ff_expire_execution": OPERATORS,
     "ff_set_setting": ADMINS,
     "ff_trim_retention": ADMINS,
+    "ff_stream_info": READERS,
+    "ff_read_stream": READERS,
+    "ff_tail_stream": READERS,
+    "ff_watch_stream": READERS,
+    "ff_read_summary": READERS,
+    "ff_read_events": READERS,
+    "ff_read_completions": READERS,
+    "ff_read_lease_events": READERS,
+    "ff_read_suspension_events": READERS,
+    "ff_read_signal_events": READERS,
+    "ff_read_operator_events": READERS,
+    "ff_read_worker_events": READERS,
+    "ff_read_flow_events": READERS,
+    "ff_event_cursor": READERS,
+    "ff_event_lag": READERS,
+    "ff_append_frame": WORKERS,
+    "ff_trim_streams": ADMINS,
+    "ff_trim_events": ADMINS,
+    "ff_set_event_family": ADMINS,
+    "ff_rebase_events": ADMINS,
 }
 
 FUNCTIONS = """
@@ -265,8 +285,13 @@ def test_the_errors_in_a_comment_are_registered_and_cover_what_the_body_raises(d
     assert wrong == {}
 
 
+# Only for summaries: PostgreSQL 15 cannot say whether a text is json without trying.
+CATCHES = {"ff__parse_patch"}
+
+
 def test_no_hot_function_uses_dynamic_sql_or_catches_exceptions(db):
     for function in table(db, FUNCTIONS):
         body = re.sub(r"--.*", "", function["prosrc"])
         assert not re.search(r"\bexecute\s+(format|'|v_|\()", body, re.I), function["name"]
-        assert not re.search(r"\bexception\s+when\b", body, re.I), function["name"]
+        if function["name"] not in CATCHES:
+            assert not re.search(r"\bexception\s+when\b", body, re.I), function["name"]

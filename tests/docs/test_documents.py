@@ -48,6 +48,57 @@ def test_the_psql_tour_runs_in_psql(dsn, server_bindir):
     ]
 
 
+@pytest.mark.parametrize("name", ["streams", "events"])
+def test_the_sql_of_a_guide_runs_in_psql(dsn, server_bindir, name):
+    found = blocks(ROOT / "docs" / f"{name}.md", "sql")
+    assert found
+    run = subprocess.run(
+        [server_bindir / "psql", "-X", "-v", "ON_ERROR_STOP=1", "-A", "-t", dsn],
+        input="\n".join(found),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    if name == "streams":
+        assert '{"tests": {"failed": 1, "passed": 12}}|2' in run.stdout
+        assert "attempt_success" in run.stdout
+
+
+@pytest.mark.parametrize("name", ["streams", "events"])
+def test_the_python_of_a_guide_runs(dsn, name):
+    (program,) = blocks(ROOT / "docs" / f"{name}.md", "python")
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYFF_DSN": dsn},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    if name == "streams":
+        assert [line.split()[1] for line in run.stdout.splitlines()] == ["b'one'", "b'two'"]
+
+
+def test_the_families_of_the_guide_are_those_of_the_database(db):
+    said = re.findall(
+        r"^\| (\w+) \| ([a-z_, ]+) \| (tick|commit) \|$", (ROOT / "docs" / "events.md").read_text(), re.M
+    )
+    query = "select family, ff__event_types(family) as types, notify from ff_event_family"
+    assert sorted((name, sorted(types.split(", ")), rings) for name, types, rings in said) == sorted(
+        (row["family"], sorted(row["types"]), row["notify"]) for row in table(db, query)
+    )
+
+
+def test_the_closing_reasons_of_the_guide_are_those_of_the_engine(db):
+    (comment,) = table(db, "select obj_description('ff_stream_info(text, int)'::regprocedure) as text")
+    listed = re.search(r"closed_reason = (.*)", comment["text"])[1].split(" | ")
+    text = (ROOT / "docs" / "streams.md").read_text()
+    assert re.findall(r"^\| (\w+) \| [a-z]", text.partition("closed_reason |")[2], re.M) == listed
+
+
 def test_the_python_tour_runs(dsn):
     (tour,) = blocks(ROOT / "README.md", "python")
     run = subprocess.run(

@@ -4,7 +4,7 @@ from tests.sql import create, events, execution, one, table, take, violations
 
 
 def mute(db, family, *types):
-    db.execute("update ff_event_family set muted = %s where family = %s", [list(types), family])
+    one(db, "ff_set_event_family", family=family, muted=list(types))
 
 
 def test_a_muted_type_is_not_written_and_changes_nothing_else(db):
@@ -57,14 +57,17 @@ def test_a_rolled_back_change_leaves_no_event(db, connect):
 
 
 def test_a_family_that_notifies_at_commit_rings_once_per_transaction(db, connect):
-    db.execute("update ff_event_family set notify = 'commit' where family = 'lease'")
+    one(db, "ff_set_event_family", family="lease", notify="commit")
     listener = connect()
     listener.execute("listen ff_event_lease")
-    create(db)
+    for _ in range(4):
+        create(db)
     row = take(db)
     with db.transaction():
         for _ in range(3):
-            one(db, "ff_renew", handle=row["handle"])
+            take(db)
+    one(db, "ff_renew", handle=row["handle"])  # a renewal never rings
+    one(db, "ff_renew_many", handles=[row["handle"]])
     rung = [(n.channel, n.payload) for n in listener.notifies(timeout=0.3)]
     assert rung == [("ff_event_lease", ""), ("ff_event_lease", "")]
 

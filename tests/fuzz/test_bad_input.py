@@ -143,7 +143,49 @@ CLOSE = {
         "1-2-3",
         "1.1.1",
         "1:1:1",
+        "now",
+        "0-0",
+        "9223372036854775807-2147483647",
+        "9223372036854775808-0",
+        "1-2147483648",
+        "e1.1.1.1",
+        "e1.1.9223372036854775807.9223372036854775807",
+        "e1.1.9223372036854775808.1",
+        "e1.2147483648.1.1",
+        "e1.2147483647.1.1",
+        "e1.٧.1.1",
+        "e1.1.1.1\n",
     ],
+    "p_from": [
+        "start",
+        "end",
+        "0",
+        "1-1",
+        "9223372036854775807",
+        "9223372036854775808",
+        "1-",
+        "-1",
+        "+1",
+        "٧",
+    ],
+    "p_to": ["start", "end", "0", "1-1", "9223372036854775807-2147483647", "1-2147483648", "-", "+"],
+    "p_frame_type": ["log", "a-z_0.9:", "A", "x" * 64, "a\n"],
+    "p_mode": ["durable", "durable_summary", "best_effort_live", "DURABLE"],
+    "p_payload": [b"{}", b'{"a": null}', b"[]", b'{"a": "\\u0000"}', b"\xff", b"[" * 65536, b'{"a":' * 13107],
+    "p_ema_alpha": [1.0, 0.5, 5e-324, 1e-308, 1.0000001],
+    "p_ttl_ms": [99, 100, 600_000, 600_001, 86_400_000],
+    "p_maxlen": [1, 1_000_000, 1_000_001],
+    "p_maxlen_floor": [1, 64, 16_384, 100_000],
+    "p_maxlen_ceiling": [1, 63, 64, 100_000, 100_001],
+    "p_block_ms": [0, 1, 30_001],
+    "p_visibility": ["all", "exclude_best_effort", "ALL"],
+    "p_family": ["completion", "lease", "suspension", "signal", "operator", "worker", "flow", "LEASE"],
+    "p_event_types": [["acquired"], ["acquired", "success"], ["watermark"], ["*"]],
+    "p_muted": [["*"], ["acquired"], ["success"], ["*", "*"]],
+    "p_notify": ["commit", "tick", "off"],
+    "p_at": ["now", "oldest"],
+    "p_partition": [0, 255, 256],
+    "p_max_scan": [1, 1_000_000, 1_000_001],
     "p_policy": [
         Jsonb(policy)
         for policy in (
@@ -213,6 +255,9 @@ PLAUSIBLE = {
     "p_name": "notify",
     "p_phase": "attempt_timeout",
     "p_priority": 1,
+    "p_attempt_index": 0,
+    "p_family": "lease",
+    "p_payload": b"{}",
 }
 PLAUSIBLE_OF_TYPE = {
     "text": "x",
@@ -221,6 +266,7 @@ PLAUSIBLE_OF_TYPE = {
     "uuid": SOMEBODY,
     "bool": False,
     "bytea": b"x",
+    "float8": 0.5,
     "jsonb": Jsonb({"a.b": "c"}),
     "_text": ["a"],
 }
@@ -254,6 +300,8 @@ class Scene:
         now = one(db, "ff_now_ms")["ff_now_ms"]
         create(db, tags={"a.b": "c"})
         held = take(db, lease_ttl_ms=86_400_000)
+        for mode in ("durable", "durable_summary", "best_effort_live"):
+            one(db, "ff_append_frame", handle=held["handle"], payload=b'{"a": 1}', mode=mode)
         create(db)
         lapsed = take(db)
         create(db)

@@ -13,7 +13,7 @@ LANES = ("a", "b")
 TOKENS = ("x", "y")
 
 # What a client may be told when others act on the same execution. Anything else is a bug.
-EXPECTED = {"WF300", "WF400", "WF401", "WF402", "WF403", "WF405", "WF406", "WF408"}
+EXPECTED = {"WF300", "WF400", "WF401", "WF402", "WF403", "WF405", "WF406", "WF408", "WF417"}
 
 # What ends an attempt for good: its answer is remembered as long as the attempt.
 ENDS = ("ff_complete", "ff_fail", "ff_cancel")
@@ -52,6 +52,8 @@ class Client:
             self.mark: 2,
             self.promote: 2,
             self.expire: 2,
+            self.append: 10,
+            self.watch: 2,
             self.forget: 1,
         }
         operation = self.random.choices(list(operations), weights=list(operations.values()))[0]
@@ -172,6 +174,28 @@ class Client:
 
     def replay(self) -> None:
         self.control("ff_replay_execution")
+
+    def append(self) -> None:
+        if handle := self.handle():
+            mode = self.random.choice(["durable", "durable_summary", "best_effort_live"])
+            payload = b'{"n": %d}' % self.random.randrange(9)
+            one(
+                self.conn,
+                "ff_append_frame",
+                handle=handle,
+                payload=payload,
+                mode=mode,
+                frame_key=self.random.choice([None, None, self.name + mode + payload.decode()]),
+                maxlen=self.random.choice([None, 2, 5]),
+                maxlen_floor=1,
+                maxlen_ceiling=3,
+            )
+
+    def watch(self) -> None:
+        if handle := self.handle():
+            fence = one(self.conn, "ff_handle_decode", handle=handle)
+            where = {name: fence[name] for name in ("execution_id", "attempt_index")}
+            one(self.conn, "ff_watch_stream", **where, ttl_ms=100)
 
     def mark(self) -> None:
         self.control("ff_mark_lease_expired_if_due")

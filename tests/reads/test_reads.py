@@ -26,6 +26,7 @@ HIDDEN = {
     "caps_key",
     "lease_check_at_ms",
     "last_event_ord",
+    "stream_open",
     "retention_ms",
     "attempt_timeout_ms",
     "reserved_until_ms",

@@ -1,4 +1,4 @@
--- The end of an attempt: its row, and the one ending event of its lease if there is a lease that has had none:
+-- The end of an attempt: its row, its stream, and the one ending event of its lease if there is a lease that has had none:
 -- `released` with p_reason, or `expired` when p_timer names the timer that ended it or its time had run out unnoticed.
 -- p_op is what a replay must ask for: complete | fail | cancel by the lease holder, override | expire | reclaim
 -- otherwise. The caller moves the execution on, in ff__terminate, ff__requeue or ff__lease.
@@ -19,6 +19,9 @@ create or replace function ff__end_attempt(
 language plpgsql volatile
 as $$
 begin
+    if e.loose_ends then
+        e := ff__tie_loose_ends(e, ff__close_reason(p_outcome));
+    end if;
     if e.lease_id is null then
         -- Paused: the record of the pause stays, its holder may still replay it.
         update ff_attempt a set

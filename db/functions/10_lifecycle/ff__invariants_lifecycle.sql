@@ -152,7 +152,10 @@ with e as (select c.*, ff__wire_id(c.partition_key, c.execution_id) as wire_id f
     select 'orphan', o.execution_id::text, o.kind
       from (select i.execution_id, 'ff_exec_input' as kind from ff_exec_input i
             union all select a.execution_id, 'ff_attempt' from a
-            union all select g.execution_id, 'ff_claim_grant' from ff_claim_grant g) o
+            union all select g.execution_id, 'ff_claim_grant' from ff_claim_grant g
+            union all select m.execution_id, 'ff_stream_meta' from ff_stream_meta m
+            union all select s.execution_id, 'ff_stream_summary' from ff_stream_summary s
+            union all select distinct f.execution_id, 'ff_stream_frame' from ff_stream_frame f) o
      where not exists (select from ff_exec_core c where c.execution_id = o.execution_id)
     union all
     select 'idempotency_key', e.wire_id, 'a live key names this execution with another request'

@@ -1,0 +1,21 @@
+-- Rings for the families that notify by tick and have events since the last time. Once per tick; returns how many rang.
+create or replace function ff__ring_due_families() returns int
+language plpgsql volatile
+as $$
+declare
+    v_rung int := 0;
+    v_last bigint;
+    f ff_event_family;
+begin
+    for f in select x.* from ff_event_family x where x.notify = 'tick' order by x.family for update skip locked loop
+        select x.event_id into v_last from ff_event x
+         where x.family = f.family order by x.gen desc, x.ord desc, x.event_id desc limit 1;
+        if v_last <> f.notified_event_id then
+            perform ff__ring(f.family);
+            update ff_event_family x set notified_event_id = v_last where x.family = f.family;
+            v_rung := v_rung + 1;
+        end if;
+    end loop;
+    return v_rung;
+end
+$$;

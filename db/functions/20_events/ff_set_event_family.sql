@@ -1,0 +1,53 @@
+-- Locks: the family's row, then the one of ff_event_generation (waits for them), whose gate spares the emitter a look at
+-- the families. Repeatable.
+create or replace function ff_set_event_family(
+    p_family text,
+    p_muted text[] default null,
+    p_notify text default null,
+    p_retention_ms bigint default null,
+    out family text,
+    out muted text[],
+    out notify text,
+    out retention_ms bigint
+)
+language plpgsql volatile security definer
+set search_path from current
+as $$
+declare
+    v_unknown text;
+begin
+    perform ff__check_family(p_family);
+    select coalesce(t.type, 'null') into v_unknown
+      from unnest(p_muted) t(type) where t.type is null or t.type <> all (ff__event_types(p_family) || '*'::text) limit 1;
+    if v_unknown is not null then
+        perform ff__invalid('p_muted', 'has a type that this family does not know',
+                            jsonb_build_object('event_type', left(v_unknown, 64)));
+    elsif p_notify not in ('commit', 'tick', 'off') then
+        perform ff__invalid('p_notify', 'must be commit, tick or off');
+    elsif p_retention_ms not between 0 and 9007199254740991 then
+        perform ff__invalid('p_retention_ms', 'must be 0 or more');
+    end if;
+    update ff_event_family f set
+        muted = case when p_muted is null then f.muted
+                     else array(select distinct t.type from unnest(p_muted) t(type) order by 1) end,
+        notify = coalesce(p_notify, f.notify),
+        retention_ms = coalesce(p_retention_ms, f.retention_ms)
+     where f.family = p_family
+    returning f.family, f.muted, f.notify, f.retention_ms
+         into ff_set_event_family.family, ff_set_event_family.muted, ff_set_event_family.notify,
+              ff_set_event_family.retention_ms;
+    update ff_event_generation g set plain = p.plain
+      from (select bool_and(f.muted = '{}' and f.notify <> 'commit') as plain from ff_event_family f
+             where f.family in ('lease', 'completion')) p
+     where g.id and g.plain <> p.plain;
+end
+$$;
+
+comment on function ff_set_event_family(text, text[], text, bigint) is
+$$Changes how the events of one family are treated; NULL keeps what is set. p_muted: the types that are not written, '*' for
+the whole family, '{}' for none; what the engine does is the same either way. p_notify: commit rings with every transaction
+that wrote an event, tick with the next ff_tick, off never. p_retention_ms: how long ff_trim_events keeps them.
+
+Outcomes: family = completion | lease | suspension | signal | operator | worker | flow
+Outcomes: notify = commit | tick | off
+Errors: invalid_input$$;

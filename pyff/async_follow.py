@@ -1,0 +1,183 @@
+# Written by hand. `python -m pyff.codegen` generates follow.py from this file.
+"""Reading on as things happen: a doorbell that wakes the reader, and polling underneath, which alone would do."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import psycopg
+from psycopg import AsyncConnection, sql
+
+from pyff._generated.async_methods import AsyncMethods
+from pyff._generated.results import FrameRow, ReadEventsRow
+
+SOON = 0.05  # seconds: after a wake-up, what rang may not be readable yet
+WATCH_MS = 60_000
+
+
+class AsyncDoorbell:
+    """LISTENs on some channels with a connection of its own; without one it only lets time pass.
+
+    Nothing depends on it. A connection that is lost is made again; meanwhile the reader polls.
+    """
+
+    def __init__(self, channels: Sequence[str], conninfo: str | None, options: Mapping[str, Any]) -> None:
+        self._channels = channels
+        self._conninfo = conninfo
+        self._options = options
+        self._connection: AsyncConnection[Any] | None = None
+
+    @property
+    def listens(self) -> bool:
+        return self._conninfo is not None
+
+    async def __aenter__(self) -> Self:
+        if self._conninfo is not None:
+            try:
+                await self._connect(self._conninfo)
+            except psycopg.OperationalError:
+                await self._drop()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._drop()
+
+    async def wait(self, seconds: float) -> bool:
+        """Whether it rang within that time. True as well after a new connection: one must look at once."""
+        if self._conninfo is None:
+            await asyncio.sleep(seconds)
+            return False
+        try:
+            if self._connection is None:
+                await self._connect(self._conninfo)
+                return True
+            rung = False
+            async for _ in self._connection.notifies(timeout=seconds, stop_after=1):
+                rung = True
+        except psycopg.OperationalError:
+            await self._drop()
+            await asyncio.sleep(seconds)
+            return False
+        return rung
+
+    async def _connect(self, conninfo: str) -> None:
+        self._connection = await AsyncConnection.connect(conninfo, **{**self._options, "autocommit": True})
+        for channel in self._channels:
+            await self._connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
+
+    async def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+
+class Patience:
+    """How long a reader puts up with a server that does not answer."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._since: float | None = None
+
+    def spend(self) -> bool:
+        """Whether there is some left, after another failure."""
+        self._since = self._since or time.monotonic()
+        return time.monotonic() - self._since < self._seconds
+
+    def restore(self) -> None:
+        self._since = None
+
+
+async def events(
+    engine: AsyncMethods,
+    bell: AsyncDoorbell,
+    filters: Mapping[str, Any],
+    *,
+    after: str | None,
+    limit: int,
+    watermarks: bool,
+    follow: bool,
+    poll_s: float,
+    patience: Patience,
+) -> AsyncGenerator[ReadEventsRow, None]:
+    cursor = after
+    pause = poll_s
+    async with bell:
+        while True:
+            try:
+                if cursor is None and filters["family"] is None:
+                    # Families are trimmed to different places: only from here on can all of them be resumed.
+                    cursor = (await engine.event_cursor(at="oldest")).cursor
+                *found, mark = await engine.read_events(after=cursor, limit=limit, watermark=True, **filters)
+            except psycopg.OperationalError:
+                if not patience.spend():
+                    raise
+                await asyncio.sleep(min(poll_s, 1.0))
+                continue
+            patience.restore()
+            for event in found:
+                cursor = event.cursor
+                yield event
+            cursor = mark.cursor
+            if watermarks:
+                yield mark
+            if mark.details != {"at_horizon": True}:
+                continue
+            if not follow:
+                return
+            # What rang may still be above the horizon: look again soon, then less and less often.
+            rung = await bell.wait(pause)
+            pause = min(SOON if rung else 2 * pause, poll_s)
+
+
+async def frames(
+    engine: AsyncMethods,
+    bell: AsyncDoorbell,
+    execution_id: str,
+    attempt_index: int,
+    *,
+    after: str,
+    limit: int,
+    visibility: str,
+    follow: bool,
+    poll_s: float,
+    patience: Patience,
+) -> AsyncGenerator[FrameRow, None]:
+    cursor = after
+    watched_until = 0.0
+    closed = False
+    async with bell:
+        while True:
+            try:
+                if bell.listens and not closed and time.monotonic() >= watched_until:
+                    await engine.watch_stream(execution_id, attempt_index, ttl_ms=WATCH_MS)
+                    watched_until = time.monotonic() + WATCH_MS / 2000
+                found = await engine.tail_stream(
+                    execution_id, attempt_index, after=cursor, limit=limit, visibility=visibility
+                )
+                ended = closed and not found
+                if not found and not closed:
+                    # Once it is closed one more look is enough: nothing can come after.
+                    info = await engine.stream_info(execution_id, attempt_index)
+                    closed = info.closed_at_ms is not None
+            except psycopg.OperationalError:
+                if not patience.spend():
+                    raise
+                await asyncio.sleep(min(poll_s, 1.0))
+                continue
+            patience.restore()
+            for frame in found:
+                yield frame
+                cursor = frame.frame_id
+            if ended or (not found and not follow):
+                return
+            if found and len(found) < limit and follow:
+                await asyncio.sleep(min(SOON, poll_s))
+            elif not found and not closed:
+                await bell.wait(poll_s)
