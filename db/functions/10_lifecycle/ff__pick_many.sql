@@ -43,8 +43,10 @@ begin
             v_ids := array(
                 select c.execution_id
                   from unnest(v_heads) with ordinality x(id, n)
-                  join ff_exec_core c on c.execution_id = x.id and c.blocking_reason = 'waiting_for_worker'
-                       and (c.reserved_until_ms is null or c.reserved_until_ms <= v_now)
+                  join ff_exec_core c on c.execution_id = x.id
+                       -- CASE, so that no plan reads all that is ready.
+                       and case when c.blocking_reason = 'waiting_for_worker'
+                                then c.reserved_until_ms is null or c.reserved_until_ms <= v_now end
                  order by x.n limit p_limit for update of c skip locked);
             -- Short because others hold some, not because there is no more: look further.
             exit when cardinality(v_ids) = p_limit or cardinality(v_heads) < v_take;

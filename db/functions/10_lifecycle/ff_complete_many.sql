@@ -22,13 +22,19 @@ declare
 begin
     if p_handles is null then
         perform ff__invalid('p_handles', 'must not be null');
+    elsif array_ndims(p_handles) > 1 then
+        perform ff__invalid('p_handles', 'must have one dimension');
     elsif v_count > 1000 then
         perform ff__invalid('p_handles', 'must have at most 1000 items');
+    elsif array_ndims(p_results) > 1 then
+        perform ff__invalid('p_results', 'must have one dimension');
     elsif cardinality(p_results) <> v_count then
         perform ff__invalid('p_results', 'must have as many items as p_handles');
     elsif p_result_encoding is not null then
         perform ff__check_text('p_result_encoding', p_result_encoding, 0, 64);
     end if;
+    p_handles := p_handles[:]; -- from index 1 on, whatever the caller's bounds
+    p_results := p_results[:];
     v_ids := ff__handle_ids(p_handles);
     v_now := ff__open_many(v_ids);
     v_xid := pg_current_xact_id()::text::bigint;

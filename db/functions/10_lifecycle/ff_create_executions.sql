@@ -33,6 +33,12 @@ declare
 begin
     if p_payloads is null then
         perform ff__invalid('p_payloads', 'must not be null');
+    elsif array_ndims(p_payloads) > 1 then
+        perform ff__invalid('p_payloads', 'must have one dimension');
+    elsif array_ndims(p_idempotency_keys) > 1 then
+        perform ff__invalid('p_idempotency_keys', 'must have one dimension');
+    elsif array_ndims(p_priorities) > 1 then
+        perform ff__invalid('p_priorities', 'must have one dimension');
     elsif v_count > 10000 then
         perform ff__invalid('p_payloads', 'must have at most 10000 items', jsonb_build_object('index', 10001));
     elsif cardinality(p_idempotency_keys) <> v_count then

@@ -20,11 +20,14 @@ declare
 begin
     if p_handles is null then
         perform ff__invalid('p_handles', 'must not be null');
+    elsif array_ndims(p_handles) > 1 then
+        perform ff__invalid('p_handles', 'must have one dimension');
     elsif v_count > 1000 then
         perform ff__invalid('p_handles', 'must have at most 1000 items');
     elsif p_lease_ttl_ms is not null then
         perform ff__check_ttl('p_lease_ttl_ms', p_lease_ttl_ms);
     end if;
+    p_handles := p_handles[:]; -- from index 1 on, whatever the caller's bounds
     v_ids := ff__handle_ids(p_handles);
     v_now := ff__open_many(v_ids);
     v_xid := pg_current_xact_id()::text::bigint;
