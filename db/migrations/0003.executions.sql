@@ -13,8 +13,9 @@ create type ff_fence as (
 );
 
 -- What an operation knows of an execution it has locked: the columns that decide, and its own time and place in the
--- event order; lease_end is the event that a lease given up in this operation still has to say. Narrow on purpose: every
--- column that is carried costs on every call. Internal.
+-- event order; loose_ends tells that the attempt left something open that has to end with it (ff__tie_loose_ends);
+-- lease_end is the event that a lease given up in this operation still has to say. Narrow on purpose: every column that
+-- is carried costs on every call. Internal.
 create type ff_exec as (
     execution_id          uuid,
     partition_key         smallint,
@@ -42,6 +43,7 @@ create type ff_exec as (
     delay_until_ms        bigint,
     worker_id             text,
     worker_instance_id    text,
+    loose_ends            boolean,
     ord                   bigint,
     now_ms                bigint,
     lease_end             text,
@@ -136,6 +138,7 @@ create table ff_exec_core (
     retry_count           int      not null default 0,
     lease_reclaim_count   int      not null default 0,
     replay_count          int      not null default 0,
+    open_waitpoints       int      not null default 0,
     lifecycle_phase       text     not null,
     ownership_state       text     not null,
     eligibility_state     text     not null,

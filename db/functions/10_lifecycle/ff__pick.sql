@@ -17,6 +17,7 @@ begin
                    c.current_attempt_id, c.total_attempt_count, c.retry_count, c.lease_reclaim_count, c.lease_id,
                    c.lease_epoch, c.lease_ttl_ms, c.lease_expires_at_ms, c.attempt_timeout_at_ms,
                    c.attempt_remaining_ms, c.deadline_at_ms, c.delay_until_ms, c.worker_id, c.worker_instance_id,
+                   c.open_waitpoints > 0,
                    greatest(pg_current_xact_id()::text::bigint, c.last_event_ord), null::bigint, null, null
               into e
               from ff_exec_core c

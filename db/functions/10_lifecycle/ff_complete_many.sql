@@ -16,6 +16,7 @@ declare
     v_now bigint;
     v_xid bigint;
     v_verdict text;
+    v record;
 begin
     if p_handles is null then
         perform ff__invalid('p_handles', 'must not be null');
@@ -42,7 +43,7 @@ begin
             on c.execution_id = f.execution_id and c.lease_id = f.lease_id and c.lease_epoch = f.lease_epoch
            and c.current_attempt_id = f.attempt_id and c.current_attempt_index = f.attempt_index
           join ff_exec_input i on i.execution_id = c.execution_id
-         where c.ownership_state = 'leased' and c.lease_expires_at_ms > v_now
+         where c.ownership_state = 'leased' and c.lease_expires_at_ms > v_now and c.open_waitpoints = 0
          order by c.execution_id, f.n
     ), attempts as (
         update ff_attempt a set
@@ -94,8 +95,12 @@ begin
             if v_verdict = 'replay' then
                 replayed := true;
                 terminal_at_ms := (ff__recorded_release(v_fences[ordinal], 'complete')).ended_at_ms;
+            elsif v_verdict is null then
+                -- Not a plain one: it has something that must end with it.
+                v := ff__complete(v_fences[ordinal], p_results[ordinal], p_result_encoding);
+                terminal_at_ms := v.terminal_at_ms;
             else
-                error_kind := coalesce(v_verdict, 'corrupt_state');
+                error_kind := v_verdict;
             end if;
         end if;
         outcome := case when error_kind is null then 'completed' else 'refused' end;

@@ -50,6 +50,9 @@ begin
              order by c.terminal_at_ms limit p_limit - cardinality(v_ids) for update skip locked);
     end loop;
 
+    delete from ff_signal s using unnest(v_ids) x(id) where s.execution_id = x.id;
+    delete from ff_waitpoint w using unnest(v_ids) x(id) where w.execution_id = x.id;
+    delete from ff_suspension s using unnest(v_ids) x(id) where s.execution_id = x.id;
     delete from ff_attempt a using unnest(v_ids) x(id) where a.execution_id = x.id;
     delete from ff_claim_grant g using unnest(v_ids) x(id) where g.execution_id = x.id;
     delete from ff_exec_input i using unnest(v_ids) x(id) where i.execution_id = x.id;
