@@ -16,7 +16,6 @@ declare
     v_now bigint;
     v_xid bigint;
     v_verdict text;
-    v record;
 begin
     if p_handles is null then
         perform ff__invalid('p_handles', 'must not be null');
@@ -97,8 +96,7 @@ begin
                 terminal_at_ms := (ff__recorded_release(v_fences[ordinal], 'complete')).ended_at_ms;
             elsif v_verdict is null then
                 -- Not a plain one: it has something that must end with it.
-                v := ff__complete(v_fences[ordinal], p_results[ordinal], p_result_encoding);
-                terminal_at_ms := v.terminal_at_ms;
+                terminal_at_ms := (ff__complete(v_fences[ordinal], p_results[ordinal], p_result_encoding)).terminal_at_ms;
             else
                 error_kind := v_verdict;
             end if;

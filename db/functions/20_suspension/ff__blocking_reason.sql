@@ -1,9 +1,9 @@
--- What an execution that was suspended for a reason waits for. Errors: invalid_reason_code.
+-- What an execution that was suspended for a reason waits for; NULL if that is not a reason. Pure.
 create or replace function ff__blocking_reason(p_reason_code text) returns text
-language plpgsql stable
+language plpgsql immutable parallel safe
 as $$
-declare
-    v_blocking text := case p_reason_code
+begin
+    return case p_reason_code
         when 'waiting_for_signal' then 'waiting_for_signal'
         when 'waiting_for_approval' then 'waiting_for_approval'
         when 'waiting_for_callback' then 'waiting_for_callback'
@@ -13,11 +13,5 @@ declare
         when 'paused_by_budget' then 'waiting_for_budget'
         when 'step_boundary' then 'waiting_for_signal'
         when 'manual_pause' then 'paused_by_operator' end;
-begin
-    if v_blocking is null then
-        perform ff__raise('invalid_reason_code', 'not a reason to suspend for',
-                          jsonb_build_object('reason_code', left(p_reason_code, 64)));
-    end if;
-    return v_blocking;
 end
 $$;

@@ -19,7 +19,6 @@ create or replace function ff__suspend(
 language plpgsql volatile
 as $$
 declare
-    v_blocking text := ff__blocking_reason(p_reason_code);
     v_key text := nullif(p_idempotency_key, '');
     v_max_chars int := ff__limit('max_name_chars');
     v_behavior text;
@@ -42,6 +41,7 @@ declare
     w ff_waitpoint;
     s ff_suspension;
 begin
+    perform ff__check_reason_code(p_reason_code);
     if p_requested_by is null or p_requested_by not in ('worker', 'operator', 'policy', 'system_timeout_policy') then
         perform ff__invalid('p_requested_by', 'must be worker, operator, policy or system_timeout_policy');
     elsif num_nonnulls(p_timeout_ms, p_timeout_at_ms) = 2 then
@@ -73,9 +73,11 @@ begin
                                                   p_timeout_ms, p_timeout_at_ms, v_behavior)::text, 'UTF8'));
 
     e := ff__open(p_fence.execution_id);
-    v_handle := ff__encode_handle(e.partition_key, e.execution_id,
-                                  coalesce(p_fence.attempt_index, e.current_attempt_index), p_fence.lease_id,
-                                  p_fence.lease_epoch, p_fence.attempt_id);
+    v_handle := ff__encode_handle(
+        e.partition_key, e.execution_id,
+        coalesce(p_fence.attempt_index, (select a.attempt_index from ff_attempt a
+                                          where a.execution_id = e.execution_id and a.attempt_id = p_fence.attempt_id)),
+        p_fence.lease_id, p_fence.lease_epoch, p_fence.attempt_id);
     v_verdict := ff__verdict(e, p_fence, 'suspend');
     if v_key is not null then
         select x.* into s from ff_suspension x where x.execution_id = e.execution_id and x.idempotency_key = v_key;
@@ -212,7 +214,7 @@ begin
     e := ff__pause_attempt(e, 'suspend', 'suspend', jsonb_build_object('suspension_id', s.suspension_id));
     update ff_exec_core c set
         lifecycle_phase = 'suspended', ownership_state = 'unowned', eligibility_state = 'not_applicable',
-        blocking_reason = v_blocking, blocking_detail = left(p_reason_detail, 4096), attempt_state = 'attempt_interrupted',
+        blocking_reason = ff__blocking_reason(p_reason_code), blocking_detail = left(p_reason_detail, 4096), attempt_state = 'attempt_interrupted',
         attempt_remaining_ms = case when c.attempt_timeout_at_ms is not null
                                     then greatest(1, c.attempt_timeout_at_ms - e.now_ms) end,
         lease_id = null, lease_ttl_ms = null, lease_expires_at_ms = null, lease_check_at_ms = null,

@@ -22,7 +22,7 @@ declare
 begin
     perform ff__check_limit(p_limit);
     if p_reason_code is not null then
-        perform ff__blocking_reason(p_reason_code);
+        perform ff__check_reason_code(p_reason_code);
     end if;
     if p_partition not between 0 and 255 then
         perform ff__invalid('p_partition', 'must be between 0 and 255', jsonb_build_object('value', p_partition));
