@@ -6,7 +6,6 @@ import pytest
 
 from tests.sql import create, events, execution, one, refused, rows, table, take, violations
 from tests.suspension.support import (
-    APPROVAL,
     OPERATOR_ONLY,
     UNKNOWN,
     all_of,
@@ -14,6 +13,7 @@ from tests.suspension.support import (
     deliver,
     everything,
     run,
+    seed,
     signals,
     single,
     stored,
@@ -366,8 +366,6 @@ def test_suspended_executions_are_listed_longest_first(db, clock):
 
 
 def take_any(db):
-    from tests.suspension.support import seed
-
     seed(db)
     for lane in ("red", "blue"):
         if found := rows(db, "ff_claim", lane_id=lane, worker_id="w", worker_instance_id="w-1"):
@@ -379,4 +377,3 @@ def test_an_operator_only_suspension_takes_signals_that_change_nothing(db):
     claim, point = suspended(db, OPERATOR_ONLY)
     answer = deliver(db, claim, point, "anything")
     assert (answer["matched"], answer["resumed"], answer["effect"]) == (False, False, "appended_to_waitpoint")
-    assert APPROVAL
