@@ -407,6 +407,12 @@ def call(db, scene, function, args):
         db.execute("rollback to fuzz")
 
 
+def bad(argument):
+    """What to try on an argument: by its type, and by its name as far as that type can carry it."""
+    close = [v for v in CLOSE.get(argument["name"], []) if isinstance(v, str) == (argument["type"] == "text")]
+    return [*BAD[argument["type"]], *close]
+
+
 def huge(value):
     """Slow to send: one execution is enough to try it on."""
     return len(value if hasattr(value, "__len__") else str(value)) > 1000
@@ -444,7 +450,7 @@ def test_one_bad_argument_is_a_result_or_a_registered_error(db, scene, function)
                 for b in found
                 if not b["optional"] or b["name"] in known or b is a
             }
-            for value in [*BAD[a["type"]], *CLOSE.get(a["name"], [])]:
+            for value in bad(a):
                 if known is scene.sets[0] or not huge(value):
                     call(db, scene, function, {**args, a["name"]: value})
             if not known.keys() & {b["name"] for b in found}:
@@ -469,7 +475,7 @@ def test_any_mixture_of_arguments_is_a_result_or_a_registered_error(db, scene, d
         if choice == "default" and a["optional"]:
             continue
         if choice == "bad":
-            args[a["name"]] = data.draw(st.sampled_from([*BAD[a["type"]], *CLOSE.get(a["name"], [])]))
+            args[a["name"]] = data.draw(st.sampled_from(bad(a)))
         elif choice == "random" and a["type"] in RANDOM:
             args[a["name"]] = data.draw(RANDOM[a["type"]])
         else:
