@@ -106,7 +106,19 @@ def _wait_for_approval(engine: Engine, dsn: str, namespace: str, say: Callable[[
     say(f"a refund waits for its approval; whoever has this token may give it: {waits.waitpoint_token}")
     done = subprocess.run(
         [
-            *(sys.executable, "-P", "-m", "pyff", "signal", "--dsn", dsn, "--token", "-", "--source", "the boss"),
+            *(
+                sys.executable,
+                "-P",
+                "-m",
+                "pyff",
+                "signal",
+                "--dsn",
+                dsn,
+                "--token",
+                "-",
+                "--source",
+                "the boss",
+            ),
             *("--payload", "fine with me", lease.execution_id, str(waits.waitpoint_id), "approve"),
         ],
         input=waits.waitpoint_token,

@@ -29,9 +29,13 @@ def register(commands: "Commands") -> None:
     parser.add_argument("signal_name", help="the name that the condition waits for")
     parser.add_argument("--token", default=os.environ.get(TOKEN), help="the token of the waitpoint")
     parser.add_argument("--payload", help="a text that goes along, as UTF-8")
-    parser.add_argument("--source", default="", metavar="NAME", help="who says so; counts for distinct_sources")
+    parser.add_argument(
+        "--source", default="", metavar="NAME", help="who says so; counts for distinct_sources"
+    )
     parser.add_argument("--correlation-id", metavar="ID", help="an id of yours to find the signal by")
-    parser.add_argument("--idempotency-key", metavar="KEY", help="makes a repetition of this command harmless")
+    parser.add_argument(
+        "--idempotency-key", metavar="KEY", help="makes a repetition of this command harmless"
+    )
     parser.add_argument(
         "--resume-delay-ms", type=int, metavar="MS", help="wait so long before the work goes on"
     )
@@ -43,7 +47,8 @@ def register(commands: "Commands") -> None:
 def run(args: argparse.Namespace) -> int:
     from pyff import Engine, postgres
 
-    token = sys.stdin.readline().strip() if args.token == "-" else args.token
+    given: str = args.token or ""
+    token = sys.stdin.readline().strip() if given.strip() == "-" else given
     if not token:
         raise Failure("a signal needs the token of its waitpoint", hint=f"give --token, or set {TOKEN}")
     with Engine(args.dsn or postgres.dsn(), max_size=1) as engine:

@@ -17,7 +17,9 @@ PAGE = ROOT / "docs" / "suspension.md"
 
 def test_the_psql_tour_runs_in_psql(db, dsn, server_bindir):
     tour, keys = blocks(PAGE, "sql")
-    version = subprocess.run([server_bindir / "psql", "--version"], capture_output=True, text=True, check=True)
+    version = subprocess.run(
+        [server_bindir / "psql", "--version"], capture_output=True, text=True, check=True
+    )
     if int(re.search(r" (\d+)", version.stdout)[1]) < 16:  # \bind came with 16
         tour = tour.replace("$1, $2, $3", ":'execution_id', :'waitpoint_id', :'waitpoint_token'")
         tour = tour.replace("\\bind :execution_id :waitpoint_id :waitpoint_token\n\\g", ";")
@@ -35,7 +37,9 @@ def test_the_psql_tour_runs_in_psql(db, dsn, server_bindir):
     assert "approve|fine" in said
     assert "completed" in said
     assert any(line.startswith("rotated|key-1|key-2|") for line in said)
-    assert table(db, "select attempt_index, lease_epoch from ff_attempt") == [{"attempt_index": 0, "lease_epoch": 2}]
+    assert table(db, "select attempt_index, lease_epoch from ff_attempt") == [
+        {"attempt_index": 0, "lease_epoch": 2}
+    ]
 
 
 def test_the_python_tour_runs(dsn):

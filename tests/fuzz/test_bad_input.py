@@ -197,7 +197,12 @@ CLOSE = {
             {"kind": "count", "n": 2**70, "count_kind": "distinct_signals", "waitpoints": ["a"]},
             {"kind": "count", "n": 1e300, "count_kind": "distinct_sources", "waitpoints": ["a"]},
             {"kind": "count", "n": 1, "count_kind": None, "waitpoints": ["a", None, {}]},
-            {"kind": "count", "n": 1, "count_kind": "distinct_signals", "waitpoints": [str(n) for n in range(5000)]},
+            {
+                "kind": "count",
+                "n": 1,
+                "count_kind": "distinct_signals",
+                "waitpoints": [str(n) for n in range(5000)],
+            },
             {"kind": "all_of", "members": [None]},
             {"kind": "all_of", "members": [{"kind": "all_of", "members": [[]]}]},
             {"kind": "all_of", "members": [{"kind": "operator_only"}] * 5000},
@@ -221,7 +226,14 @@ CLOSE = {
             [{"key": "a"}] * 5000,
         )
     ],
-    "p_waitpoint_token": [f"k1:{'0' * 64}", f"k2:{'0' * 64}", f"k1:{'0' * 63}", ":", "k1:", f"k1:{'0' * 64}\n"],
+    "p_waitpoint_token": [
+        f"k1:{'0' * 64}",
+        f"k2:{'0' * 64}",
+        f"k1:{'0' * 63}",
+        ":",
+        "k1:",
+        f"k1:{'0' * 64}\n",
+    ],
     "p_kid": ["k1", "k2", "a:b"],
     "p_new_kid": ["k1", "k2", "a:b"],
     "p_secret_hex": ["00" * 32, "g" * 64, "0"],
@@ -322,7 +334,9 @@ class Scene:
         waiting = take(db)
         one(db, "ff_create_waitpoint", handle=waiting["handle"], waitpoint_key="b")
         wildcard = Jsonb({"kind": "single", "waitpoint_key": "a", "matcher": "wildcard"})
-        point = rows(db, "ff_suspend", handle=waiting["handle"], condition=wildcard, timeout_at_ms=now + 10**9)[0]
+        point = rows(
+            db, "ff_suspend", handle=waiting["handle"], condition=wildcard, timeout_at_ms=now + 10**9
+        )[0]
         open_one = one(db, "ff_create_waitpoint", handle=held["handle"], waitpoint_key="a")
         ready, delayed = create(db), create(db, delay_until_ms=now + 10**9)
         db.execute(
@@ -493,7 +507,17 @@ JSON = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                ["priority", "retry_policy", "backoff", "type", "delay_until_ms", "a.b", "kind", "members", "n"]
+                [
+                    "priority",
+                    "retry_policy",
+                    "backoff",
+                    "type",
+                    "delay_until_ms",
+                    "a.b",
+                    "kind",
+                    "members",
+                    "n",
+                ]
             )
             | st.text(characters(), max_size=8),
             inner,

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from tests.property.driver import EXPECTED, Client
 from tests.property.test_random_lifecycle import results
 from tests.sql import Row, one, rows, table, violations
-from tests.suspension.support import OPERATOR_ONLY, TIMEOUT_ONLY, all_of, count, deliver, seed, single, suspend
+from tests.suspension.support import (
+    OPERATOR_ONLY,
+    TIMEOUT_ONLY,
+    all_of,
+    count,
+    deliver,
+    seed,
+    single,
+    suspend,
+)
 
 # What a client may be told when others act on the same suspension. Anything else is a bug.
 ALSO = {
@@ -96,7 +105,11 @@ class Waiter(Client):
             }
         policy = {
             key: self.random.random() < 0.5
-            for key in ("close_waitpoint_on_resume", "consume_matched_signals", "retain_signal_buffer_until_closed")
+            for key in (
+                "close_waitpoint_on_resume",
+                "consume_matched_signals",
+                "retain_signal_buffer_until_closed",
+            )
             if self.random.random() < 0.5
         }
         found = suspend(
@@ -133,7 +146,9 @@ class Waiter(Client):
                 one(self.conn, "ff_close_waitpoint", handle=handle, waitpoint_id=point["waitpoint_id"])
 
     def point(self) -> Row | None:
-        return self.random.choice(self.random.choice([self.board, self.board[-6:]]))[1] if self.board else None
+        return (
+            self.random.choice(self.random.choice([self.board, self.board[-6:]]))[1] if self.board else None
+        )
 
     def signal(self) -> None:
         if point := self.point():

@@ -86,7 +86,9 @@ def test_a_signal_before_the_timeout_wins(db, connect, clock):
 def test_a_timeout_before_the_signal_wins(db, connect, clock, behavior, told):
     claim, point = scene(db, clock, timeout_behavior=behavior)
     clock.advance(1)
-    timeout, signal = in_order(db, connect, lambda conn: expire(conn, claim), lambda conn: deliver(conn, claim, point))
+    timeout, signal = in_order(
+        db, connect, lambda conn: expire(conn, claim), lambda conn: deliver(conn, claim, point)
+    )
     assert timeout["outcome"] in ("failed", "cancelled", "expired", "auto_resumed")
     assert signal == told
     assert violations(db) == []
@@ -97,7 +99,6 @@ def test_a_signal_that_waited_past_the_deadline_is_judged_by_the_time_it_got_the
 
     def hold(conn):
         conn.execute("select 1 from ff_exec_core for update")
-        return None
 
     holder, waiter = connect(autocommit=False), connect()
     hold(holder)

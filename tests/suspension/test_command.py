@@ -16,7 +16,15 @@ from tests.suspension.support import APPROVAL, deliver, run, signals, suspended,
 
 
 def signal(dsn, claim, point, *options, token=None, name="approve", **env):
-    command = [sys.executable, "-m", "pyff", "signal", claim["execution_id"], str(point["waitpoint_id"]), name]
+    command = [
+        sys.executable,
+        "-m",
+        "pyff",
+        "signal",
+        claim["execution_id"],
+        str(point["waitpoint_id"]),
+        name,
+    ]
     return subprocess.run(
         [*command, *options],
         input=token,
@@ -30,13 +38,27 @@ def signal(dsn, claim, point, *options, token=None, name="approve", **env):
 
 def test_the_command_delivers_a_signal(db, dsn):
     claim, point = suspended(db)
-    options = ["--payload", "fine ü", "--source", "anna", "--correlation-id", "c", "--idempotency-key", "k", "--json"]
+    options = [
+        "--payload",
+        "fine ü",
+        "--source",
+        "anna",
+        "--correlation-id",
+        "c",
+        "--idempotency-key",
+        "k",
+        "--json",
+    ]
     done = signal(dsn, claim, point, *options, "--token", point["waitpoint_token"])
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert (answer["outcome"], answer["resumed"], answer["public_state"]) == ("accepted", True, "resumable")
     (g,) = signals(db, claim)
-    assert (bytes(g["payload"]).decode(), g["payload_encoding"], g["source_identity"]) == ("fine ü", "utf8", "anna")
+    assert (bytes(g["payload"]).decode(), g["payload_encoding"], g["source_identity"]) == (
+        "fine ü",
+        "utf8",
+        "anna",
+    )
     again = signal(dsn, claim, point, *options, PYFF_WAITPOINT_TOKEN=point["waitpoint_token"])
     assert json.loads(again.stdout)["outcome"] == "duplicate"
 
@@ -99,7 +121,9 @@ async def test_the_async_methods_do_the_same(db, dsn):
     claim = run(db)
     async with pyff.AsyncEngine(dsn) as engine:
         (row,) = await engine.suspend(claim["handle"], APPROVAL)
-        answer = await engine.deliver_signal(claim["execution_id"], row.waitpoint_id, row.waitpoint_token, "approve")
+        answer = await engine.deliver_signal(
+            claim["execution_id"], row.waitpoint_id, row.waitpoint_token, "approve"
+        )
         assert answer.resumed
         assert answer.public_state is pyff.PublicState.RESUMABLE
 

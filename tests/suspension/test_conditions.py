@@ -255,16 +255,24 @@ KEYS, NAMES, SOURCES = ["a", "b", "c"], ["x", "y", "X"], ["", "s", "t"]
 
 matchers = st.sampled_from(["wildcard", {"by_name": "x"}, {"by_name": "y"}, {"one_of": ["x", "y"]}])
 keysets = st.lists(st.sampled_from(KEYS), min_size=1, max_size=3, unique=True)
-leaves = st.builds(lambda key, m: {"kind": "single", "waitpoint_key": key, "matcher": m}, st.sampled_from(KEYS), matchers)
-counts = st.builds(count, st.integers(1, 3), st.sampled_from(["signals", "sources"]), keysets, st.none() | matchers)
+leaves = st.builds(
+    lambda key, m: {"kind": "single", "waitpoint_key": key, "matcher": m}, st.sampled_from(KEYS), matchers
+)
+counts = st.builds(
+    count, st.integers(1, 3), st.sampled_from(["signals", "sources"]), keysets, st.none() | matchers
+)
 quorums = keysets.flatmap(
     lambda keys: st.builds(count, st.integers(1, len(keys)), st.just("waitpoints"), st.just(keys), matchers)
 )
 conditions = st.recursive(
-    leaves | counts | quorums, lambda inner: st.lists(inner, min_size=1, max_size=3).map(lambda m: all_of(*m)), max_leaves=5
+    leaves | counts | quorums,
+    lambda inner: st.lists(inner, min_size=1, max_size=3).map(lambda m: all_of(*m)),
+    max_leaves=5,
 )
 arrivals = st.lists(
-    st.tuples(st.sampled_from(KEYS), st.sampled_from(NAMES), st.sampled_from(SOURCES), st.sampled_from(["u", "v"])),
+    st.tuples(
+        st.sampled_from(KEYS), st.sampled_from(NAMES), st.sampled_from(SOURCES), st.sampled_from(["u", "v"])
+    ),
     max_size=6,
 )
 
@@ -300,7 +308,12 @@ def test_an_execution_resumes_with_the_signal_that_satisfies_its_condition(db, c
     """Signals before the suspension on pending waitpoints, the rest after it: the same as in the model."""
     with db.transaction(force_rollback=True):
         claim = run(db)
-        keys = [pair[0] for pair in table(db, "select (ff__check_condition(%s, null, 64, 256)).targets as t", Jsonb(condition))[0]["t"]]
+        keys = [
+            pair[0]
+            for pair in table(
+                db, "select (ff__check_condition(%s, null, 64, 256)).targets as t", Jsonb(condition)
+            )[0]["t"]
+        ]
         points = {key: waitpoint(db, claim["handle"], key) for key in dict.fromkeys(keys)}
         arriving = [signal for signal in arriving if signal[0] in points]
 
@@ -312,7 +325,10 @@ def test_an_execution_resumes_with_the_signal_that_satisfies_its_condition(db, c
         for signal in early:
             assert send(signal)["effect"] == "buffered_for_pending_waitpoint"
         bound = suspend(
-            db, claim["handle"], condition, waitpoints=[{"use_pending": str(p["waitpoint_id"])} for p in points.values()]
+            db,
+            claim["handle"],
+            condition,
+            waitpoints=[{"use_pending": str(p["waitpoint_id"])} for p in points.values()],
         )
         if satisfied(condition, early):
             assert bound[0]["outcome"] == "already_satisfied"
@@ -350,4 +366,6 @@ def test_a_quorum_of_waitpoints_is_not_met_by_one_of_them(db):
     for _ in range(3):
         assert deliver(db, claim, found[0], "x")["resumed"] is False
     assert deliver(db, claim, found[2], "x")["resumed"] is True
-    assert one(db, "ff_read_execution_state", execution_id=claim["execution_id"])["public_state"] == "resumable"
+    assert (
+        one(db, "ff_read_execution_state", execution_id=claim["execution_id"])["public_state"] == "resumable"
+    )

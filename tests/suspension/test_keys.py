@@ -234,12 +234,14 @@ def test_a_pending_waitpoint_keeps_its_key_when_it_is_bound(db):
 def test_seeding_everywhere_at_once_installs_one_key(db, connect):
     conns = [connect() for _ in range(6)]
     with ThreadPoolExecutor(6) as pool:
-        got = list(pool.map(lambda conn: seed(conn), conns))
+        got = list(pool.map(seed, conns))
     assert Counter(row["outcome"] for row in got) == {"seeded": 1, "already_seeded": 5}
     assert violations(db) == []
 
 
-@pytest.mark.parametrize(("kids", "outcomes"), [("abcdef", {"rotated": 6}), ("aaaaaa", {"rotated": 1, "noop": 5})])
+@pytest.mark.parametrize(
+    ("kids", "outcomes"), [("abcdef", {"rotated": 6}), ("aaaaaa", {"rotated": 1, "noop": 5})]
+)
 def test_rotating_everywhere_at_once_leaves_one_active_key(db, connect, kids, outcomes):
     seed(db)
     conns = [connect() for _ in kids]

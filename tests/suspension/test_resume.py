@@ -43,10 +43,17 @@ def test_an_operator_ends_the_wait_whatever_the_condition_says(db, clock, condit
     }
     s = stored(db, "ff_suspension")
     (user,) = table(db, "select session_user::text as name")
-    assert (s["close_reason"], s["resume_trigger"], s["resumed_by"]) == ("operator_resume", trigger, user["name"])
+    assert (s["close_reason"], s["resume_trigger"], s["resumed_by"]) == (
+        "operator_resume",
+        trigger,
+        user["name"],
+    )
     w = stored(db, "ff_waitpoint")
     assert (w["state"], w["close_reason"]) == ("closed", "operator_resume")
-    assert events(db, claim["execution_id"])[-2:] == [f"suspension/resumed:{trigger}", f"operator/resumed:{trigger}"]
+    assert events(db, claim["execution_id"])[-2:] == [
+        f"suspension/resumed:{trigger}",
+        f"operator/resumed:{trigger}",
+    ]
     with refused("waitpoint_closed"):
         deliver(db, claim, point)
     with refused("execution_not_suspended") as refusal:
@@ -80,7 +87,14 @@ def test_signals_are_treated_by_policy_when_an_operator_resumes(db):
 
 
 @pytest.mark.parametrize(
-    "args", [{"trigger": "signal"}, {"trigger": None}, {"resume_delay_ms": -1}, {"resume_delay_ms": 604_800_001}, {"resume_delay_ms": None}]
+    "args",
+    [
+        {"trigger": "signal"},
+        {"trigger": None},
+        {"resume_delay_ms": -1},
+        {"resume_delay_ms": 604_800_001},
+        {"resume_delay_ms": None},
+    ],
 )
 def test_a_resume_has_a_form(db, args):
     claim, _ = suspended(db)
@@ -103,7 +117,10 @@ def test_only_what_is_suspended_is_resumed(db, clock, state):
 def test_what_does_not_exist_is_not_found(db):
     with refused("execution_not_found"):
         resume(db, {"execution_id": f"{{fp:7}}:{UNKNOWN}"})
-    assert expire(db, {"execution_id": f"{{fp:7}}:{UNKNOWN}"}) == {"outcome": "not_found", "public_state": None}
+    assert expire(db, {"execution_id": f"{{fp:7}}:{UNKNOWN}"}) == {
+        "outcome": "not_found",
+        "public_state": None,
+    }
     with refused("invalid_execution_id"):
         expire(db, {"execution_id": "x"})
 
@@ -132,7 +149,11 @@ def test_a_timeout_ends_the_execution(db, clock, behavior, outcome, attempt, clo
     clock.advance(1)
     assert expire(db, claim) == {"outcome": outcome, "public_state": outcome}
     e = execution(db, claim["execution_id"])
-    assert (e["lifecycle_phase"], e["terminal_outcome"], e["attempt_state"]) == ("terminal", outcome, "attempt_terminal")
+    assert (e["lifecycle_phase"], e["terminal_outcome"], e["attempt_state"]) == (
+        "terminal",
+        outcome,
+        "attempt_terminal",
+    )
     assert (e["open_waitpoints"], e["current_suspension_id"], e["current_waitpoint_id"]) == (0, None, None)
     if behavior == "fail":
         assert e["failure_reason"] == "suspension_timeout:fail"
@@ -141,11 +162,15 @@ def test_a_timeout_ends_the_execution(db, clock, behavior, outcome, attempt, clo
     a = stored(db, "ff_attempt")
     assert (a["state"], a["outcome"]) == attempt
     assert stored(db, "ff_suspension")["close_reason"] == close_reason
-    assert {(w["state"], w["close_reason"]) for w in table(db, "select * from ff_waitpoint")} == {("closed", close_reason)}
+    assert {(w["state"], w["close_reason"]) for w in table(db, "select * from ff_waitpoint")} == {
+        ("closed", close_reason)
+    }
     assert [g["discarded"] for g in signals(db, claim)] == [True]
     said = events(db, claim["execution_id"])
     assert f"suspension/timed_out:{behavior}" in said
-    assert [e for e in said if e.startswith("completion/")] == [f"completion/{outcome}:suspension_timeout:{behavior}"]
+    assert [e for e in said if e.startswith("completion/")] == [
+        f"completion/{outcome}:suspension_timeout:{behavior}"
+    ]
     assert expire(db, claim) == {"outcome": "not_suspended", "public_state": outcome}
     for late in (point, extra):
         with refused("target_not_signalable"):
@@ -173,7 +198,11 @@ def test_a_timeout_may_resume_with_a_signal_of_its_own(db, clock, delay):
     noise, timeout = signals(db, claim)
     assert (timeout["signal_name"], timeout["signal_category"]) == ("timeout", "system")
     assert (timeout["source_type"], timeout["source_identity"]) == ("engine", "suspension_timeout")
-    assert (timeout["matched"], timeout["consumed"], timeout["waitpoint_id"]) == (True, True, point["waitpoint_id"])
+    assert (timeout["matched"], timeout["consumed"], timeout["waitpoint_id"]) == (
+        True,
+        True,
+        point["waitpoint_id"],
+    )
     assert (noise["matched"], noise["discarded"]) == (False, True)
     assert events(db, claim["execution_id"])[-1] == "suspension/resumed:auto_resume"
     assert expire(db, claim)["outcome"] == "not_suspended"
@@ -236,7 +265,7 @@ def test_without_a_timeout_it_waits_for_ever(db, clock):
 def test_the_attempt_timeout_plays_no_part_and_the_execution_deadline_does(db, clock):
     clock.freeze()
     policy = {"timeout_policy": {"attempt_timeout_ms": 100, "execution_deadline_ms": 5000}}
-    claim, point = suspended(db, create={"policy": policy}, timeout_ms=10_000)
+    claim, _ = suspended(db, create={"policy": policy}, timeout_ms=10_000)
     clock.advance(4999)
     for phase in ("attempt_timeout", "execution_deadline"):
         answer = one(db, "ff_expire_execution", execution_id=claim["execution_id"], phase=phase)
@@ -289,7 +318,10 @@ ENDS = {
     "fail with a retry": lambda db, c: one(db, "ff_fail", handle=c["handle"]),
     "fail for good": lambda db, c: one(db, "ff_fail", handle=c["handle"], classification="permanent"),
     "cancel": lambda db, c: one(db, "ff_cancel", handle=c["handle"]),
-    "revoke and reclaim": lambda db, c: (one(db, "ff_revoke_lease", execution_id=c["execution_id"]), take(db)),
+    "revoke and reclaim": lambda db, c: (
+        one(db, "ff_revoke_lease", execution_id=c["execution_id"]),
+        take(db),
+    ),
     "attempt timeout": None,
     "reclaim": None,
     "deadline": None,
@@ -301,7 +333,10 @@ def test_every_end_of_a_running_attempt_closes_its_pending_waitpoints(db, clock,
     clock.freeze()
     claim = run(
         db,
-        policy={**RETRIES["policy"], "timeout_policy": {"attempt_timeout_ms": 40_000, "execution_deadline_ms": 100_000}},
+        policy={
+            **RETRIES["policy"],
+            "timeout_policy": {"attempt_timeout_ms": 40_000, "execution_deadline_ms": 100_000},
+        },
     )
     deliver(db, claim, waitpoint(db, claim["handle"], expires_in_ms=10**6))
     if end == "reclaim":
@@ -324,7 +359,9 @@ def test_a_batch_completes_executions_with_and_without_open_waitpoints(db):
     for claim in claims[::2]:
         waitpoint(db, claim["handle"])
     handles = [claim["handle"] for claim in claims]
-    found = rows(db, "ff_complete_many", handles=[*handles, handles[0]], results=[b"a", b"b", b"c", b"d", b"e"])
+    found = rows(
+        db, "ff_complete_many", handles=[*handles, handles[0]], results=[b"a", b"b", b"c", b"d", b"e"]
+    )
     assert [r["outcome"] for r in found] == ["completed"] * 5
     assert [r["replayed"] for r in found] == [False] * 4 + [True]
     results = table(db, "select result from ff_attempt order by started_at_ms, lease_id")

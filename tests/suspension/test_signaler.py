@@ -40,7 +40,10 @@ def test_it_delivers_its_signal_and_learns_nothing_by_trying(db, outsider):
 
 def test_it_may_call_nothing_else(db, outsider):
     harmless = {"ff_now_ms", "ff_ping", "ff_capabilities", "ff_setting"}
-    assert {name for name, roles in MAY_CALL.items() if "ff_signaler" in roles} == {*harmless, "ff_deliver_signal"}
+    assert {name for name, roles in MAY_CALL.items() if "ff_signaler" in roles} == {
+        *harmless,
+        "ff_deliver_signal",
+    }
     query = """
         select p.oid::regprocedure::text as signature, p.proname,
                has_function_privilege(session_user, p.oid, 'execute') as may
@@ -62,7 +65,13 @@ def test_it_may_call_nothing_else(db, outsider):
 
 def test_it_reads_no_table_and_no_view(db, outsider):
     suspended(db)
-    names = [r["name"] for r in table(db, "select oid::regclass::text as name from pg_class where relname like 'ff\\_%%' and relkind in ('r', 'v')")]
+    names = [
+        r["name"]
+        for r in table(
+            db,
+            "select oid::regclass::text as name from pg_class where relname like 'ff\\_%%' and relkind in ('r', 'v')",
+        )
+    ]
     assert "ff_waitpoint_hmac" in names
     assert len(names) > 15
     for name in names:
@@ -78,7 +87,9 @@ def test_it_reads_no_table_and_no_view(db, outsider):
 def test_it_cannot_slip_functions_of_its_own_under_the_engine(db, outsider):
     """Entry points pin their search path, with temporary objects last."""
     claim, point = suspended(db)
-    outsider.execute("create function pg_temp.ff__verify_token(text, text, uuid, uuid) returns void language sql as ''")
+    outsider.execute(
+        "create function pg_temp.ff__verify_token(text, text, uuid, uuid) returns void language sql as ''"
+    )
     outsider.execute("create temp table ff_waitpoint_hmac (kid text)")
     outsider.execute("set search_path = pg_temp, public")
     with refused("invalid_token"):

@@ -24,7 +24,12 @@ def approve(db, claim, point, name="approve", suffix="1", **args):
     return one(
         db,
         "ff_deliver_approval_signal",
-        **{"execution_id": claim["execution_id"], "lane_id": "default", "waitpoint_id": point["waitpoint_id"], **args},
+        **{
+            "execution_id": claim["execution_id"],
+            "lane_id": "default",
+            "waitpoint_id": point["waitpoint_id"],
+            **args,
+        },
         signal_name=name,
         idempotency_suffix=suffix,
     )
@@ -46,7 +51,11 @@ def test_the_signal_that_satisfies_the_condition_resumes_the_execution(db, clock
     assert (e["current_suspension_id"], e["current_waitpoint_id"], e["open_waitpoints"]) == (None, None, 0)
     assert (e["attempt_state"], e["delay_until_ms"]) == ("attempt_interrupted", None)
     s = stored(db, "ff_suspension")
-    assert (s["close_reason"], s["resume_trigger"], s["closer_signal_id"]) == ("resumed", "signal", answer["signal_id"])
+    assert (s["close_reason"], s["resume_trigger"], s["closer_signal_id"]) == (
+        "resumed",
+        "signal",
+        answer["signal_id"],
+    )
     assert (s["satisfied_at_ms"], s["closed_at_ms"], s["last_signal_at_ms"]) == (now, now, now)
     assert events(db, claim["execution_id"])[-2:] == ["signal/delivered", "suspension/resumed:signal"]
     (said,) = table(db, "select * from ff_event where family = 'signal'")
@@ -63,11 +72,19 @@ def test_the_signal_that_satisfies_the_condition_resumes_the_execution(db, clock
         "correlation_id": "c-1",
     }
     again = take(db)
-    assert (again["handle_kind"], again["attempt_index"], again["attempt_id"]) == ("resumed", 0, claim["attempt_id"])
+    assert (again["handle_kind"], again["attempt_index"], again["attempt_id"]) == (
+        "resumed",
+        0,
+        claim["attempt_id"],
+    )
     assert (again["lease_epoch"], again["lease_id"] != claim["lease_id"]) == (2, True)
     for handle in (claim["handle"], again["handle"]):
         (seen,) = rows(db, "ff_observe_signals", handle=handle)
-        assert (bytes(seen["payload"]), seen["source_identity"], seen["consumed"]) == (b"\x00yes", "anna", True)
+        assert (bytes(seen["payload"]), seen["source_identity"], seen["consumed"]) == (
+            b"\x00yes",
+            "anna",
+            True,
+        )
     assert violations(db) == []
 
 
@@ -89,7 +106,8 @@ def test_a_signal_that_does_not_match_is_kept_and_counted(db, clock):
 
 
 @pytest.mark.parametrize(
-    ("policy", "given", "delay"), [(0, None, 0), (500, None, 500), (500, 0, 0), (0, 700, 700), (500, 700, 700)]
+    ("policy", "given", "delay"),
+    [(0, None, 0), (500, None, 500), (500, 0, 0), (0, 700, 700), (500, 700, 700)],
 )
 def test_the_delay_is_the_deliverys_or_the_policys(db, clock, policy, given, delay):
     now = clock.freeze()
@@ -159,7 +177,11 @@ def test_a_duplicate_writes_nothing_and_a_different_content_is_a_conflict(db):
     claim, point = suspended(db, count(9, "signals", ["a"]))
     deliver(db, claim, point, "x", payload=b"1", signal_id=UNKNOWN, idempotency_key="k")
     before = everything(db)
-    for args in ({"signal_id": UNKNOWN}, {"idempotency_key": "k"}, {"signal_id": UNKNOWN, "idempotency_key": "other"}):
+    for args in (
+        {"signal_id": UNKNOWN},
+        {"idempotency_key": "k"},
+        {"signal_id": UNKNOWN, "idempotency_key": "other"},
+    ):
         answer = deliver(db, claim, point, "x", payload=b"1", source_identity="somebody else", **args)
         assert (answer["outcome"], answer["signal_id"], answer["matched"]) == ("duplicate", UNKNOWN, True)
     for name, payload in (("y", b"1"), ("x", b"2"), ("x", None), ("x", b"")):
@@ -434,7 +456,8 @@ def test_a_worker_observes_the_latest_suspension_or_the_one_it_names(db):
 
 def test_a_handle_of_an_older_attempt_or_a_made_up_one_observes_nothing(db):
     claim, point = suspended(
-        db, create={"policy": {"retry_policy": {"max_retries": 1, "backoff": {"type": "fixed", "delay_ms": 0}}}}
+        db,
+        create={"policy": {"retry_policy": {"max_retries": 1, "backoff": {"type": "fixed", "delay_ms": 0}}}},
     )
     deliver(db, claim, point)
     again = take(db)

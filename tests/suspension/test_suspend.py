@@ -46,7 +46,9 @@ def by_triple(db, claim, condition=APPROVAL, **args):
 
 def test_the_attempt_pauses_and_the_lease_ends(db, clock):
     now = clock.freeze()
-    claim = run(db, policy={"timeout_policy": {"attempt_timeout_ms": 10_000, "execution_deadline_ms": 50_000}})
+    claim = run(
+        db, policy={"timeout_policy": {"attempt_timeout_ms": 10_000, "execution_deadline_ms": 50_000}}
+    )
     clock.advance(4000)
     now += 4000
     (row,) = suspend(
@@ -87,7 +89,9 @@ def test_the_attempt_pauses_and_the_lease_ends(db, clock):
     assert e["deadline_at_ms"] == now - 4000 + 50_000
     assert e["lease_epoch"] == 1
     assert e["current_attempt_id"] == claim["attempt_id"]
-    assert [e[c] for c in ("lease_id", "lease_ttl_ms", "lease_expires_at_ms", "lease_check_at_ms", "worker_id")] == [None] * 5
+    assert [
+        e[c] for c in ("lease_id", "lease_ttl_ms", "lease_expires_at_ms", "lease_check_at_ms", "worker_id")
+    ] == [None] * 5
     a = stored(db, "ff_attempt")
     assert (a["state"], a["release_op"], a["suspended_at_ms"]) == ("suspended", "suspend", now)
     s = stored(db, "ff_suspension")
@@ -103,12 +107,26 @@ def test_the_attempt_pauses_and_the_lease_ends(db, clock):
         "worker",
         "step 7",
     )
-    assert (s["outcome"], s["timeout_behavior"], s["closed_at_ms"], s["suspended_at_ms"]) == ("suspended", "fail", None, now)
+    assert (s["outcome"], s["timeout_behavior"], s["closed_at_ms"], s["suspended_at_ms"]) == (
+        "suspended",
+        "fail",
+        None,
+        now,
+    )
     w = stored(db, "ff_waitpoint")
-    assert (w["state"], w["ordinal"], w["activated_at_ms"], w["expires_at_ms"]) == ("active", 0, now, now + 9000)
+    assert (w["state"], w["ordinal"], w["activated_at_ms"], w["expires_at_ms"]) == (
+        "active",
+        0,
+        now,
+        now + 9000,
+    )
     assert (w["required_signal_names"], w["suspension_id"]) == (["approve"], row["suspension_id"])
     assert row["waitpoint_id"].bytes[-1] == row["suspension_id"].bytes[-1] == e["partition_key"]
-    assert events(db, eid) == ["lease/acquired", "lease/released:suspend", "suspension/suspended:waiting_for_approval"]
+    assert events(db, eid) == [
+        "lease/acquired",
+        "lease/released:suspend",
+        "suspension/suspended:waiting_for_approval",
+    ]
     (released,) = table(db, "select * from ff_event where event_type = 'released'")
     assert (released["lease_id"], released["worker_id"]) == (claim["lease_id"], "w")
     (said,) = table(db, "select * from ff_event where event_type = 'suspended'")
@@ -218,7 +236,11 @@ def test_only_an_active_execution_suspends(db, clock, state):
 
 @pytest.mark.parametrize(
     ("state", "kind"),
-    [("lapsed lease", "lease_expired"), ("expired lease", "lease_expired"), ("revoked lease", "lease_revoked")],
+    [
+        ("lapsed lease", "lease_expired"),
+        ("expired lease", "lease_expired"),
+        ("revoked lease", "lease_revoked"),
+    ],
 )
 def test_a_lease_that_is_over_cannot_suspend(db, clock, state, kind):
     clock.freeze()
@@ -237,7 +259,9 @@ def test_an_id_that_is_taken_is_a_conflict(db):
     with refused("suspension_conflict"):
         suspend(db, other["handle"], suspension_id=first["suspension_id"])
     with refused("waitpoint_conflict"):
-        suspend(db, other["handle"], waitpoints=[{"key": "approval", "waitpoint_id": str(first["waitpoint_id"])}])
+        suspend(
+            db, other["handle"], waitpoints=[{"key": "approval", "waitpoint_id": str(first["waitpoint_id"])}]
+        )
     same = str(uuid.uuid4())
     with refused("waitpoint_conflict"):
         suspend(
@@ -331,7 +355,13 @@ def test_a_key_answers_for_its_suspension_and_refuses_another_request(db):
     before = everything(db)
     assert suspend(db, claim["handle"], idempotency_key="k", timeout_ms=60_000) == [{**row, "replayed": True}]
     assert suspend(
-        db, claim["handle"], idempotency_key="k", timeout_ms=60_000, waitpoints=[], reason_detail="x", timeout_behavior="fail"
+        db,
+        claim["handle"],
+        idempotency_key="k",
+        timeout_ms=60_000,
+        waitpoints=[],
+        reason_detail="x",
+        timeout_behavior="fail",
     ) == [{**row, "replayed": True}]
     for other in (
         {"condition": OPERATOR_ONLY, "timeout_ms": 60_000},
@@ -413,11 +443,19 @@ def test_signals_that_came_before_are_enough(db, clock):
     (row,) = suspend(db, claim["handle"], waitpoints=waitpoints, timeout_ms=1000)
     assert (row["outcome"], row["replayed"]) == ("already_satisfied", False)
     after = execution(db, claim["execution_id"])
-    assert {k for k in after if after[k] != before[k]} <= {"open_waitpoints", "last_event_ord", "last_mutation_at_ms"}
+    assert {k for k in after if after[k] != before[k]} <= {
+        "open_waitpoints",
+        "last_event_ord",
+        "last_mutation_at_ms",
+    }
     assert after["open_waitpoints"] == 0
     assert stored(db, "ff_attempt")["state"] == "started"
     s = stored(db, "ff_suspension")
-    assert (s["close_reason"], s["outcome"], s["closed_at_ms"]) == ("already_satisfied", "already_satisfied", clock.now())
+    assert (s["close_reason"], s["outcome"], s["closed_at_ms"]) == (
+        "already_satisfied",
+        "already_satisfied",
+        clock.now(),
+    )
     w = stored(db, "ff_waitpoint")
     assert (w["state"], w["close_reason"]) == ("closed", "already_satisfied")
     assert [(g["signal_name"], g["matched"], g["consumed"], g["discarded"]) for g in signals(db, claim)] == [

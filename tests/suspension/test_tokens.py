@@ -85,14 +85,19 @@ def test_without_the_token_nobody_learns_what_exists(db):
         (other, mine),
         ({"execution_id": f"{{fp:7}}:{UNKNOWN}"}, mine),
         ({"execution_id": f"{{fp:8}}:{UNKNOWN}"}, mine),
-        (done, {"waitpoint_id": closed["waitpoint_id"], "waitpoint_token": flipped(closed["waitpoint_token"])}),
+        (
+            done,
+            {"waitpoint_id": closed["waitpoint_id"], "waitpoint_token": flipped(closed["waitpoint_token"])},
+        ),
     ]
     seen = set()
     for execution, given in attempts:
         with refused("invalid_token") as refusal:
             deliver(db, execution, given, signal_id=UNKNOWN)
         # What is left when the caller's own words are taken out.
-        said = json.dumps([refusal.error.diag.message_primary, refusal.detail, refusal.error.diag.message_hint])
+        said = json.dumps(
+            [refusal.error.diag.message_primary, refusal.detail, refusal.error.diag.message_hint]
+        )
         said = said.replace(execution["execution_id"], "E").replace(str(given["waitpoint_id"]), "W")
         seen.add((refusal.error.sqlstate, said))
     assert len(seen) == 1, seen
@@ -178,7 +183,9 @@ def test_no_token_mac_or_secret_is_in_a_table_an_event_an_error_or_the_log_of_th
                 with pytest.raises(psycopg.Error) as caught:
                     work()
                 diag = caught.value.diag
-                errors.append(f"{diag.message_primary} {diag.message_detail} {diag.message_hint} {diag.context}")
+                errors.append(
+                    f"{diag.message_primary} {diag.message_detail} {diag.message_hint} {diag.context}"
+                )
 
             one(conn, "ff_seed_waitpoint_hmac_secret", kid="k1", secret_hex=secret)
             one(conn, "ff_seed_waitpoint_hmac_secret", kid="k1", secret_hex=secret)
@@ -192,7 +199,9 @@ def test_no_token_mac_or_secret_is_in_a_table_an_event_an_error_or_the_log_of_th
             refuse(lambda: deliver(conn, claim, point, "__x"))
             refuse(lambda: suspend(conn, claim["handle"], {"kind": "operator_only"}, idempotency_key="k"))
             suspend(conn, claim["handle"], idempotency_key="k")
-            one(conn, "ff_rotate_waitpoint_hmac_secret", new_kid="k2", new_secret_hex=secret[::-1], grace_ms=0)
+            one(
+                conn, "ff_rotate_waitpoint_hmac_secret", new_kid="k2", new_secret_hex=secret[::-1], grace_ms=0
+            )
             refuse(lambda: one(conn, "ff_rotate_waitpoint_hmac_secret", new_kid="k1", new_secret_hex=secret))
             refuse(lambda: deliver(conn, claim, point))
             again = one(

@@ -45,9 +45,18 @@ def test_a_waitpoint_is_made_while_the_work_goes_on(db, clock):
     claim = run(db)
     before = events(db, claim["execution_id"])
     point = waitpoint(db, claim["handle"], expires_in_ms=500)
-    assert (point["outcome"], point["waitpoint_key"], point["expires_at_ms"]) == ("created", "approval", now + 500)
+    assert (point["outcome"], point["waitpoint_key"], point["expires_at_ms"]) == (
+        "created",
+        "approval",
+        now + 500,
+    )
     w = stored(db, "ff_waitpoint")
-    assert (w["state"], w["required_signal_names"], w["suspension_id"], w["attempt_index"]) == ("pending", [], None, 0)
+    assert (w["state"], w["required_signal_names"], w["suspension_id"], w["attempt_index"]) == (
+        "pending",
+        [],
+        None,
+        0,
+    )
     assert point["waitpoint_id"].bytes[-1] == execution(db, claim["execution_id"])["partition_key"]
     assert execution(db, claim["execution_id"])["open_waitpoints"] == 1
     assert events(db, claim["execution_id"]) == before
@@ -60,14 +69,20 @@ def test_without_a_key_it_is_called_after_its_id(db):
     point = waitpoint(db, claim["handle"], key=None)
     assert point["waitpoint_key"] == f"wpk:{point['waitpoint_id']}"
     mine = waitpoint(db, claim["handle"], key=None, waitpoint_id=UNKNOWN)
-    assert waitpoint(db, claim["handle"], key=None, waitpoint_id=UNKNOWN) == {**mine, "outcome": "already_exists"}
+    assert waitpoint(db, claim["handle"], key=None, waitpoint_id=UNKNOWN) == {
+        **mine,
+        "outcome": "already_exists",
+    }
 
 
 def test_the_same_id_and_key_is_the_same_waitpoint_and_anything_else_a_conflict(db):
     claim, other = run(db), run(db)
     point = waitpoint(db, claim["handle"], waitpoint_id=UNKNOWN)
     before = everything(db)
-    assert waitpoint(db, claim["handle"], waitpoint_id=UNKNOWN, expires_in_ms=1) == {**point, "outcome": "already_exists"}
+    assert waitpoint(db, claim["handle"], waitpoint_id=UNKNOWN, expires_in_ms=1) == {
+        **point,
+        "outcome": "already_exists",
+    }
     assert everything(db) == before
     with refused("waitpoint_conflict"):
         waitpoint(db, claim["handle"], "other", waitpoint_id=UNKNOWN)
@@ -125,7 +140,10 @@ def test_a_closed_waitpoint_discards_what_it_had_and_takes_no_more(db):
     assert execution(db, claim["execution_id"])["open_waitpoints"] == 0
     assert events(db, claim["execution_id"])[-1] == "suspension/waitpoint_closed:proactive_close"
     before = everything(db)
-    assert close(db, claim, point, reason="again") == {"outcome": "already_closed", "close_reason": "proactive_close"}
+    assert close(db, claim, point, reason="again") == {
+        "outcome": "already_closed",
+        "close_reason": "proactive_close",
+    }
     assert everything(db) == before
     with refused("waitpoint_closed") as refusal:
         deliver(db, claim, point)
@@ -279,7 +297,11 @@ def test_open_waitpoints_are_listed_by_page_and_without_their_token(db):
     assert [r["waitpoint_id"] for r in listed] == sorted(p["waitpoint_id"] for p in points[1:])
     assert "waitpoint_token" not in listed[0]
     by_key = {r["waitpoint_key"]: r for r in listed}
-    assert (by_key["k1"]["signal_count"], by_key["k1"]["state"], by_key["k1"]["token_kid"]) == (1, "pending", "k1")
+    assert (by_key["k1"]["signal_count"], by_key["k1"]["state"], by_key["k1"]["token_kid"]) == (
+        1,
+        "pending",
+        "k1",
+    )
     assert by_key["k1"]["execution_id"] == claim["execution_id"]
     pages, after = [], None
     while page := rows(

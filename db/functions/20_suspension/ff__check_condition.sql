@@ -32,12 +32,12 @@ begin
     elsif v_kind is null or jsonb_typeof(p_node -> 'kind') <> 'string' then
         perform ff__condition_fault(case when p_node ? 'kind' then 'wrong_type' else 'missing_key' end, p_path);
     end if;
-    v_needs := case v_kind
+    v_needs := (case v_kind
         when 'single' then '{kind,waitpoint_key,matcher}'
         when 'all_of' then '{kind,members}'
         when 'count' then '{kind,n,count_kind,waitpoints}'
         when 'operator_only' then '{kind}'
-        when 'timeout_only' then '{kind}' end;
+        when 'timeout_only' then '{kind}' end)::text[];
     if v_needs is null then
         perform ff__condition_fault('unknown_kind', p_path);
     elsif p_node - v_needs - (case v_kind when 'count' then 'matcher' else 'kind' end) <> '{}' then

@@ -8,7 +8,7 @@ declare
     v_name jsonb;
 begin
     if p_matcher = '"wildcard"' then
-        return 'null';
+        return 'null'::jsonb;
     elsif jsonb_typeof(p_matcher) <> 'object' then
         perform ff__condition_fault('wrong_type', p_path);
     elsif p_matcher - 'by_name' = '{}' and p_matcher <> '{}' then

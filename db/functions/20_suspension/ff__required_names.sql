@@ -6,7 +6,7 @@ as $$
 begin
     if exists (select from jsonb_array_elements(p_targets) t(pair)
                 where t.pair ->> 0 = p_key and t.pair -> 1 = 'null') then
-        return '{}';
+        return '{}'::text[];
     end if;
     return array(select n.name
                    from jsonb_array_elements(p_targets) with ordinality t(pair, n),

@@ -3,7 +3,7 @@ create or replace function ff__resume_policy(p_policy jsonb) returns jsonb
 language plpgsql stable
 as $$
 declare
-    c_default constant jsonb := '{"resume_target": "runnable", "resume_delay_ms": 0, "close_waitpoint_on_resume": true,
+    c_default constant jsonb := jsonb '{"resume_target": "runnable", "resume_delay_ms": 0, "close_waitpoint_on_resume": true,
                                   "consume_matched_signals": true, "retain_signal_buffer_until_closed": false}';
     v record;
 begin
