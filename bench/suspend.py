@@ -122,7 +122,9 @@ def _head(server: TemporaryServer) -> None:
     with psycopg.connect(server.dsn) as conn:
         version = conn.info.parameter_status("server_version")
     print(f"PostgreSQL {version}, {', '.join(f'{k} {v}' for k, v in SETTINGS.items())}")
-    print("suspend, deliver_signal, claim; the families notify at commit or at tick; ratio = to the hot path\n")
+    print(
+        "suspend, deliver_signal, claim; the families notify at commit or at tick; ratio = to the hot path\n"
+    )
     print(f"{'':22}{'per s':>9}{'ratio':>7}{'p50 ms':>9}{'p95 ms':>9}{'p99 ms':>9}{'WAL bytes':>11}")
 
 

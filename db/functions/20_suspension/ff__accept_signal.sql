@@ -107,12 +107,14 @@ begin
                        case g.effect when 'buffered_for_pending_waitpoint' then 'buffered'
                                      when 'appended_to_waitpoint' then 'appended' else 'satisfied' end);
     if v_satisfied then
-        update ff_suspension x set satisfied_at_ms = e.now_ms, closer_signal_id = g.signal_id
-         where x.suspension_id = s.suspension_id;
         r.public_state := ff__resume(e, s, 'signal',
-                                     coalesce(p_resume_delay_ms, (s.policy -> 'resume_delay_ms')::bigint), 'resumed');
+                                     coalesce(p_resume_delay_ms, (s.policy -> 'resume_delay_ms')::bigint), 'resumed',
+                                     p_closer => g.signal_id);
         r.resumed := true;
     else
+        if s.suspension_id is not null then
+            update ff_suspension x set last_signal_at_ms = e.now_ms where x.suspension_id = s.suspension_id;
+        end if;
         update ff_exec_core c set last_mutation_at_ms = e.now_ms, last_event_ord = e.ord
          where c.execution_id = e.execution_id;
     end if;

@@ -1,4 +1,4 @@
--- Stores a signal and counts it on its waitpoint and suspension.
+-- Stores a signal and counts it on its waitpoint.
 create or replace function ff__add_signal(g ff_signal) returns void
 language plpgsql volatile
 as $$
@@ -15,8 +15,5 @@ begin
         signal_count = w.signal_count + 1, matched_count = w.matched_count + coalesce(g.matched, false)::int,
         last_signal_at_ms = g.accepted_at_ms
      where w.waitpoint_id = g.waitpoint_id;
-    if g.suspension_id is not null then
-        update ff_suspension s set last_signal_at_ms = g.accepted_at_ms where s.suspension_id = g.suspension_id;
-    end if;
 end
 $$;

@@ -1,7 +1,8 @@
 -- Closes a suspension that goes on, with its waitpoints and signals as its policy says; an operator's resume always
--- closes the waitpoints. The rest of the row is the caller's. Returns how many waitpoints were closed.
+-- closes the waitpoints. p_closer is the signal that came last. Returns how many waitpoints were closed.
 create or replace function ff__close_suspension(
-    e ff_exec, s ff_suspension, p_close_reason text, p_trigger text default null, p_by text default null
+    e ff_exec, s ff_suspension, p_close_reason text, p_trigger text default null, p_by text default null,
+    p_closer uuid default null
 ) returns int
 language plpgsql volatile
 as $$
@@ -12,7 +13,11 @@ declare
     v_count int;
 begin
     update ff_suspension x set
-        closed_at_ms = e.now_ms, close_reason = p_close_reason, resume_trigger = p_trigger, resumed_by = p_by
+        closed_at_ms = e.now_ms, close_reason = p_close_reason, resume_trigger = p_trigger, resumed_by = p_by,
+        outcome = case p_close_reason when 'already_satisfied' then p_close_reason else x.outcome end,
+        satisfied_at_ms = case when p_close_reason in ('resumed', 'already_satisfied') then e.now_ms end,
+        closer_signal_id = p_closer,
+        last_signal_at_ms = case when p_closer is null then x.last_signal_at_ms else e.now_ms end
      where x.suspension_id = s.suspension_id;
     update ff_signal g set
         consumed_by = case when g.matched then s.suspension_id end, discarded = not g.matched

@@ -22,8 +22,8 @@ begin
         g.effect := 'appended_to_waitpoint';
         g.content_hash := ff__content_hash(g.signal_name, g.waitpoint_id, null);
         perform ff__add_signal(g);
-        update ff_suspension x set closer_signal_id = g.signal_id where x.suspension_id = s.suspension_id;
-        perform ff__resume(e, s, 'auto_resume', (s.policy -> 'resume_delay_ms')::bigint, 'timed_out_auto_resume');
+        perform ff__resume(e, s, 'auto_resume', (s.policy -> 'resume_delay_ms')::bigint, 'timed_out_auto_resume',
+                           p_closer => g.signal_id);
         return 'auto_resumed';
     elsif s.timeout_behavior = 'escalate' then
         update ff_suspension x set

@@ -40,6 +40,7 @@ declare
     b ff_binding;
     w ff_waitpoint;
     s ff_suspension;
+    r ff_suspend_row;
 begin
     perform ff__check_reason_code(p_reason_code);
     if p_requested_by is null or p_requested_by not in ('worker', 'operator', 'policy', 'system_timeout_policy') then
@@ -73,11 +74,12 @@ begin
                                                   p_timeout_ms, p_timeout_at_ms, v_behavior)::text, 'UTF8'));
 
     e := ff__open(p_fence.execution_id);
-    v_handle := ff__encode_handle(
-        e.partition_key, e.execution_id,
-        coalesce(p_fence.attempt_index, (select a.attempt_index from ff_attempt a
-                                          where a.execution_id = e.execution_id and a.attempt_id = p_fence.attempt_id)),
-        p_fence.lease_id, p_fence.lease_epoch, p_fence.attempt_id);
+    if p_fence.attempt_index is null then
+        select a.attempt_index into p_fence.attempt_index from ff_attempt a
+         where a.execution_id = e.execution_id and a.attempt_id = p_fence.attempt_id;
+    end if;
+    v_handle := ff__encode_handle(e.partition_key, e.execution_id, p_fence.attempt_index, p_fence.lease_id,
+                                  p_fence.lease_epoch, p_fence.attempt_id);
     v_verdict := ff__verdict(e, p_fence, 'suspend');
     if v_key is not null then
         select x.* into s from ff_suspension x where x.execution_id = e.execution_id and x.idempotency_key = v_key;
@@ -86,22 +88,22 @@ begin
                               'this idempotency key was used for another suspension of the execution',
                               jsonb_build_object('execution_id', p_fence.wire_id, 'suspension_id', s.suspension_id));
         elsif found and v_verdict is null and s.close_reason in ('resumed', 'operator_resume', 'timed_out_auto_resume') then
-            return query select r.* from ff__suspension_rows(e, s, 'already_resumed', true, v_handle) r;
+            return query select x.* from ff__suspension_rows(e, s, 'already_resumed', true, v_handle) x;
             return;
         elsif found and v_verdict is null and s.closed_at_ms is not null and s.outcome = 'suspended' then
             -- It ended with its attempt and never resumed, and this is another run: there is nothing to go on from.
             update ff_suspension x set idempotency_key = null where x.suspension_id = s.suspension_id;
         elsif found then
-            return query select r.* from ff__suspension_rows(e, s, s.outcome, true, v_handle) r;
+            return query select x.* from ff__suspension_rows(e, s, s.outcome, true, v_handle) x;
             return;
         end if;
     end if;
     if v_verdict = 'replay' then
         select x.* into s from ff_suspension x
          where x.suspension_id = ((ff__recorded_release(p_fence, 'suspend')).release_detail ->> 'suspension_id')::uuid;
-        return query select r.* from ff__suspension_rows(e, s, s.outcome, true, v_handle) r;
+        return query select x.* from ff__suspension_rows(e, s, s.outcome, true, v_handle) x;
         return;
-    elsif v_verdict is null or v_verdict in ('lease_expired', 'lease_revoked') then
+    elsif p_waitpoints is not null and coalesce(v_verdict, 'none') in ('none', 'lease_expired', 'lease_revoked') then
         -- A condition that held already left the lease as it was. Such a suspension has bound a pending waitpoint.
         select x.* into s
           from unnest(v_bindings) o(waitpoint_key, waitpoint_id, pending)
@@ -111,7 +113,7 @@ begin
            and x.lease_epoch = p_fence.lease_epoch and x.attempt_id = p_fence.attempt_id and x.request_hash = v_hash
          limit 1;
         if found then
-            return query select r.* from ff__suspension_rows(e, s, 'already_satisfied', true, v_handle) r;
+            return query select x.* from ff__suspension_rows(e, s, 'already_satisfied', true, v_handle) x;
             return;
         end if;
     end if;
@@ -131,13 +133,16 @@ begin
                           jsonb_build_object('execution_id', p_fence.wire_id, 'suspension_id', s.suspension_id));
     end if;
     k := ff__active_key();
+    s.waitpoint_ids := '{}'::uuid[];
     foreach b in array v_bindings loop
         if b.pending then
             perform ff__check_pending(e, b.waitpoint_id);
             v_pending := v_pending || b.waitpoint_id;
         else
             v_fresh := v_fresh + 1;
+            b.waitpoint_id := coalesce(b.waitpoint_id, ff__mint_id(e.now_ms, e.partition_key));
         end if;
+        s.waitpoint_ids := s.waitpoint_ids || b.waitpoint_id;
     end loop;
     if v_open + v_fresh > ff__limit('max_open_waitpoints') then
         perform ff__waitpoint_limit(e);
@@ -146,10 +151,6 @@ begin
     s.suspension_id := coalesce(p_suspension_id, ff__mint_id(e.now_ms, e.partition_key));
     s.timeout_at_ms := coalesce(p_timeout_at_ms, e.now_ms + p_timeout_ms);
     s.policy := v_policy;
-    s.waitpoint_ids := array(select case when x.pending then x.waitpoint_id
-                                         else coalesce(x.waitpoint_id, ff__mint_id(e.now_ms, e.partition_key)) end
-                               from unnest(v_bindings) with ordinality x(waitpoint_key, waitpoint_id, pending, n)
-                              order by x.n);
     insert into ff_suspension (
         suspension_id, execution_id, lease_id, attempt_id, lease_epoch, suspended_at_ms, timeout_at_ms, attempt_index,
         suspension_no, outcome, reason_code, requested_by, timeout_behavior, reason_detail, continuation_pointer,
@@ -196,8 +197,6 @@ begin
     end loop;
 
     if v_pending <> '{}' and ff__bind_signals(e, s.suspension_id, p_condition, v_pending) then
-        update ff_suspension x set outcome = 'already_satisfied', satisfied_at_ms = e.now_ms
-         where x.suspension_id = s.suspension_id;
         v_closed := ff__close_suspension(e, s, 'already_satisfied');
         update ff_exec_core c set
             open_waitpoints = c.open_waitpoints + v_fresh - v_closed, last_mutation_at_ms = e.now_ms,
@@ -205,9 +204,10 @@ begin
          where c.execution_id = e.execution_id;
         e := ff__emit_wait(e, 'suspension', 'already_satisfied', null, s.suspension_id, s.waitpoint_ids[1],
                            jsonb_build_object('reason_code', p_reason_code));
-        return query select 'already_satisfied', r.replayed, r.suspension_id, r.ordinal, r.waitpoint_id,
-                            r.waitpoint_key, r.waitpoint_token, r.timeout_at_ms, r.handle
-                       from unnest(v_rows) r order by r.ordinal;
+        foreach r in array v_rows loop
+            r.outcome := 'already_satisfied';
+            return next r;
+        end loop;
         return;
     end if;
 
@@ -227,6 +227,8 @@ begin
                        jsonb_strip_nulls(jsonb_build_object(
                            'requested_by', p_requested_by, 'waitpoints', cardinality(s.waitpoint_ids),
                            'timeout_at_ms', s.timeout_at_ms, 'timeout_behavior', v_behavior)));
-    return query select r.* from unnest(v_rows) r order by r.ordinal;
+    foreach r in array v_rows loop
+        return next r;
+    end loop;
 end
 $$;
