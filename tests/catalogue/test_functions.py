@@ -254,6 +254,7 @@ def test_only_registered_errors_are_raised(db):
 NOT_RAISED = {
     "ff_claim_execution": {"not_a_resumed_execution"},
     "ff_claim_resumed_execution": {"use_claim_resumed_execution"},
+    "ff_deliver_approval_signal": {"invalid_source_type"},
     # The single body is called for handles that were judged good.
     "ff_complete_many": {
         "invalid_execution_id",

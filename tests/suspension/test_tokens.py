@@ -135,8 +135,17 @@ def test_shapes_are_checked_before_the_token_and_the_key_before_the_waitpoint(db
     nothing = {"waitpoint_id": UNKNOWN, "waitpoint_token": None}
     with refused("invalid_execution_id"):
         deliver(db, {"execution_id": "x"}, nothing, "__reserved")
+    bad = {"payload": b"x" * 65_537, "source_type": "engine", "dedup_ttl_ms": -1}
     with refused("invalid_signal_name"):
-        deliver(db, claim, nothing, "__reserved")
+        deliver(db, claim, nothing, "__reserved", **bad)
+    with refused("payload_too_large"):
+        deliver(db, claim, nothing, **bad)
+    with refused("invalid_source_type"):
+        deliver(db, claim, nothing, **{**bad, "payload": None})
+    with refused("invalid_input"):
+        deliver(db, claim, nothing, dedup_ttl_ms=-1)
+    with refused("missing_token"):
+        deliver(db, claim, nothing)
     one(db, "ff_rotate_waitpoint_hmac_secret", new_kid="k2", grace_ms=0)
     with refused("token_expired") as refusal:
         deliver(db, claim, {**point, "waitpoint_id": UNKNOWN})

@@ -1,5 +1,5 @@
--- The token of a waitpoint of a locked execution, computed again. One that is open and whose key is dead is signed anew
--- with the active key, which an operator event tells. Errors: hmac_not_initialized.
+-- The token of a waitpoint of a locked execution, computed again. It is signed anew with the active key, which an operator
+-- event tells, if its key is dead and the waitpoint open, or if the secret is gone. Errors: hmac_not_initialized.
 create or replace function ff__show_token(e ff_exec, w ff_waitpoint) returns text
 language plpgsql volatile
 as $$

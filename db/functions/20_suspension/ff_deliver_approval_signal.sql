@@ -31,7 +31,7 @@ declare
 begin
     perform ff__execution_uuid(p_execution_id);
     perform ff__check_lane_id(p_lane_id);
-    perform ff__check_signal(p_waitpoint_id, p_signal_name, p_payload, p_dedup_ttl_ms, p_resume_delay_ms, v_max);
+    perform ff__check_signal(p_waitpoint_id, p_signal_name, p_payload, null, p_dedup_ttl_ms, p_resume_delay_ms, v_max);
     perform ff__check_chars('p_idempotency_suffix', p_idempotency_suffix, 1, v_max);
     if p_operator_id is not null then
         perform ff__check_chars('p_operator_id', p_operator_id, 0, v_max);

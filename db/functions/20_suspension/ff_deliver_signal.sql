@@ -36,13 +36,10 @@ declare
     g ff_signal;
     r ff_signal_row;
 begin
-    perform ff__check_signal(p_waitpoint_id, p_signal_name, p_payload, p_dedup_ttl_ms, p_resume_delay_ms, v_max);
+    perform ff__check_signal(p_waitpoint_id, p_signal_name, p_payload, p_source_type, p_dedup_ttl_ms, p_resume_delay_ms,
+                             v_max);
     perform ff__check_chars('p_signal_category', p_signal_category, 1, v_max);
     perform ff__check_chars('p_source_type', p_source_type, 1, v_max);
-    if p_source_type in ('engine', 'operator') then
-        perform ff__raise('invalid_source_type', format('the source type %s is the engine''s own', p_source_type),
-                          jsonb_build_object('source_type', p_source_type));
-    end if;
     perform ff__check_chars('p_source_identity', p_source_identity, 0, v_max);
     if p_correlation_id is not null then
         perform ff__check_chars('p_correlation_id', p_correlation_id, 0, v_max);

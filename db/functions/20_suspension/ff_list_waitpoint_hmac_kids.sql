@@ -2,7 +2,7 @@ create or replace function ff_list_waitpoint_hmac_kids()
 returns table (
     kid text, active boolean, installed_at_ms bigint, expires_at_ms bigint, verifying boolean, open_waitpoints bigint
 )
-language sql volatile security definer
+language sql stable security definer
 set search_path from current
 as $$
     select h.kid, h.active, h.installed_at_ms, h.expires_at_ms,
