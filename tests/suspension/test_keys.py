@@ -203,6 +203,19 @@ def test_a_token_of_a_dead_key_is_signed_anew_for_an_operator(db, clock):
     assert violations(db) == []
 
 
+def test_a_token_that_was_signed_anew_stays_replaced_even_if_the_clock_steps_back(db, clock):
+    now = clock.freeze()
+    claim, point = suspended(db)
+    rotate(db, "k2", grace=10)
+    clock.advance(10)
+    args = {"execution_id": claim["execution_id"], "waitpoint_id": point["waitpoint_id"]}
+    again = one(db, "ff_read_waitpoint_token", **args)
+    clock.set(now)
+    with refused("invalid_token"):
+        deliver(db, claim, point)
+    assert deliver(db, claim, {**point, **again})["resumed"]
+
+
 def test_a_repeated_suspension_shows_the_same_token_or_a_living_one(db, clock):
     clock.freeze()
     claim, point = suspended(db)
