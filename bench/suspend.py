@@ -125,12 +125,12 @@ def _head(server: TemporaryServer) -> None:
     print(
         "suspend, deliver_signal, claim; the families notify at commit or at tick; ratio = to the hot path\n"
     )
-    print(f"{'':22}{'per s':>9}{'ratio':>7}{'p50 ms':>9}{'p95 ms':>9}{'p99 ms':>9}{'WAL bytes':>11}")
+    print(f"{'':26}{'per s':>9}{'ratio':>7}{'p50 ms':>9}{'p95 ms':>9}{'p99 ms':>9}{'WAL bytes':>11}")
 
 
 def _row(subject: str, clients: int, run: Run, hotpath: Run) -> None:
     print(
-        f"{'' if subject == 'hotpath' else 'suspend, '}{subject:9}{clients:3} cl.".ljust(22)
+        f"{subject if subject == 'hotpath' else 'suspend, ' + subject:17}{clients:3} cl.".ljust(26)
         + f"{run.per_s:>9.0f}{run.per_s / hotpath.per_s:>7.2f}{run.p50_ms:>9.2f}{run.p95_ms:>9.2f}"
         f"{run.p99_ms:>9.2f}{run.wal_bytes:>11.0f}",
         flush=True,

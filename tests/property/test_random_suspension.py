@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -223,13 +224,25 @@ def test_one_client_and_a_moving_clock_leave_a_sound_database(db, clock, seed_, 
         assert results(db) == client.completed
 
 
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_stricter_isolation_changes_no_answer(db, connect, level):
+    seed(db)
+    conn = connect()
+    conn.execute(f"set default_transaction_isolation = '{level}'")
+    client = Waiter(conn, 1, [])
+    for _ in range(200):
+        client.step()
+    assert violations(db) == []
+    assert results(db) == client.completed
+
+
 def test_concurrent_clients_leave_a_sound_database(db, connect):
     seed(db)
     board: list[tuple[str, Row]] = []
     clients = [Waiter(connect(), number, board) for number in range(6)]
 
     def work(client: Waiter) -> None:
-        for _ in range(250):
+        for _ in range(600):
             client.step()
 
     with ThreadPoolExecutor(len(clients)) as pool:

@@ -431,6 +431,29 @@ def test_a_suspended_execution_is_never_handed_out(db):
     assert rows(db, "ff_claim_many", lane_id="default", worker_id="w", worker_instance_id="w") == []
 
 
+def test_what_else_is_done_to_a_suspended_execution_leaves_it_suspended(db):
+    claim, point = suspended(db)
+    eid = claim["execution_id"]
+    worker = {"worker_id": "v", "worker_instance_id": "v-1"}
+    assert one(db, "ff_revoke_lease", execution_id=eid)["reason"] == "no_active_lease"
+    assert one(db, "ff_change_priority", execution_id=eid, priority=7)["outcome"] == "changed"
+    assert one(db, "ff_issue_reclaim_grant", execution_id=eid, **worker)["outcome"] == "not_reclaimable"
+    assert one(db, "ff_promote_delayed", execution_id=eid)["outcome"] == "not_delayed"
+    assert one(db, "ff_mark_lease_expired_if_due", execution_id=eid)["reason"] == "not_active"
+    one(db, "ff_set_execution_tag", execution_id=eid, key="a.b", value="c")
+    for function in ("ff_complete_execution", "ff_fail_execution"):
+        with refused("execution_not_active"):
+            one(db, function, execution_id=eid, source="operator_override")
+    with refused("execution_not_terminal"):
+        one(db, "ff_replay_execution", execution_id=eid)
+    with refused("execution_not_leaseable"):
+        one(db, "ff_claim_resumed_execution", execution_id=eid, grant_id=UNKNOWN, **worker)
+    assert one(db, "ff_describe_execution", execution_id=eid)["public_state"] == "suspended"
+    assert deliver(db, claim, point)["resumed"]
+    assert take(db)["priority"] == 7
+    assert violations(db) == []
+
+
 def test_cancel_of_a_suspended_execution_by_its_old_handle_is_refused(db):
     claim, _ = suspended(db)
     with refused("execution_not_active"):
