@@ -1,14 +1,21 @@
-"""The demonstration: work submitted, done by two workers, and saved from a third that crashes."""
+"""The demonstration: work submitted, done by two workers, and saved from a third that crashes; and work that waits for
+an approval, which another process delivers."""
 
+import contextlib
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import psycopg
 
 from pyff.engine import Engine
+from pyff.errors import HmacAlreadySeeded
 
 LANE = "demo"
+APPROVALS = "demo-approvals"
 CRASH_LEASE_MS = 400
 LEASE_MS = 5_000
 
@@ -30,6 +37,14 @@ select x.family, x.event_type as event, x.reason, x.lease_epoch as epoch, x.work
    and x.execution_id = (select r.execution_id from ff_event r
                           where r.namespace = x.namespace and r.event_type = 'reclaimed')
  order by x.event_id""",
+    "how the approval was waited for": """\
+select x.family, x.event_type as event, x.reason, x.effect, x.attempt_index as attempt, x.lease_epoch as epoch,
+       coalesce(x.worker_id, x.source_identity) as who
+  from ff_event x
+ where x.namespace = %(namespace)s
+   and x.execution_id = (select r.execution_id from ff_event r
+                          where r.namespace = x.namespace and r.event_type = 'suspended')
+ order by x.event_id""",
 }
 
 
@@ -42,14 +57,18 @@ class Story:
     duplicates: int
     completed: int
     reclaimed: int
+    approved: bool
     seconds: float
 
 
-def run(dsn: str) -> Story:
+def run(dsn: str, say: Callable[[str], None]) -> Story:
     """Plays the story on a migrated database. Nothing but the public functions is called."""
     with Engine(dsn) as engine:
         began = time.monotonic()
         namespace = f"demo-{engine.now_ms()}"
+        with contextlib.suppress(HmacAlreadySeeded):
+            engine.seed_waitpoint_hmac_secret("demo-1")
+        approved = _wait_for_approval(engine, dsn, namespace, say)
         submitted, duplicates = _submit(engine, namespace)
         _crash(engine, namespace)
         done: list[str] = []
@@ -62,8 +81,62 @@ def run(dsn: str) -> Story:
         for worker in workers:
             worker.join()
         return Story(
-            namespace, submitted, duplicates, len(done), done.count("reclaimed"), time.monotonic() - began
+            namespace,
+            submitted,
+            duplicates,
+            len(done),
+            done.count("reclaimed"),
+            approved,
+            time.monotonic() - began,
         )
+
+
+def _wait_for_approval(engine: Engine, dsn: str, namespace: str, say: Callable[[str], None]) -> bool:
+    """A refund waits for its approval without holding a lease; `pyff signal`, in a process of its own, delivers it."""
+    engine.create_execution(APPROVALS, execution_kind="refund", payload=b"100 euros", namespace=namespace)
+    lease = engine.claim(APPROVALS, "anna", "anna-1", lease_ttl_ms=LEASE_MS, namespace=namespace)
+    if lease is None:
+        return False
+    (waits,) = engine.suspend(
+        lease.handle,
+        {"kind": "single", "waitpoint_key": "approval", "matcher": {"by_name": "approve"}},
+        reason_code="waiting_for_approval",
+        timeout_ms=60_000,
+    )
+    say(f"a refund waits for its approval; whoever has this token may give it: {waits.waitpoint_token}")
+    done = subprocess.run(
+        [
+            *(
+                sys.executable,
+                "-P",
+                "-m",
+                "pyff",
+                "signal",
+                "--dsn",
+                dsn,
+                "--token",
+                "-",
+                "--source",
+                "the boss",
+            ),
+            *("--payload", "fine with me", lease.execution_id, str(waits.waitpoint_id), "approve"),
+        ],
+        input=waits.waitpoint_token,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    say(f"another process ran pyff signal ... approve, and was told: {(done.stdout or done.stderr).strip()}")
+    again = engine.claim(APPROVALS, "ben", "ben-1", lease_ttl_ms=LEASE_MS, namespace=namespace)
+    if again is None or again.attempt_id != lease.attempt_id:
+        return False
+    signals = engine.observe_signals(again.handle)
+    say(
+        f"ben goes on with the same attempt under lease {again.lease_epoch}, and reads:"
+        f" {[(s.signal_name, s.source_identity, (s.payload or b'').decode()) for s in signals]}"
+    )
+    engine.complete(again.handle, result=b"PAID", result_encoding="utf8")
+    return True
 
 
 def look(dsn: str, namespace: str) -> dict[str, list[tuple[str, ...]]]:

@@ -16,13 +16,16 @@ declare
         ff_claim_resumed_execution, ff_claim_from_resume_grant, ff_claim_from_grant, ff_issue_reclaim_grant,
         ff_reclaim_execution, ff_renew, ff_renew_lease, ff_progress, ff_update_progress, ff_complete,
         ff_complete_execution, ff_fail, ff_fail_execution, ff_delay, ff_delay_execution, ff_cancel, ff_register_worker,
-        ff_heartbeat_worker, ff_mark_worker_dead, ff_complete_many, ff_renew_many,
-        ff_append_frame}';
+        ff_heartbeat_worker, ff_mark_worker_dead, ff_complete_many, ff_renew_many, ff_append_frame, ff_suspend, ff_suspend_execution,
+        ff_create_waitpoint, ff_close_waitpoint, ff_observe_signals}';
+    v_signal text[] := '{ff_deliver_signal}';
     v_operate text[] := '{ff_check_invariants, ff_revoke_lease, ff_change_priority, ff_replay_execution,
         ff_issue_grant_and_claim, ff_set_lane_state, ff_mark_lease_expired_if_due, ff_promote_delayed,
-        ff_expire_execution}';
-    v_admin text[] := '{ff_set_setting, ff_trim_retention, ff_trim_streams, ff_trim_events, ff_set_event_family,
-        ff_rebase_events}';
+        ff_expire_execution, ff_list_suspended, ff_list_pending_waitpoints, ff_list_signals,
+        ff_list_waitpoint_hmac_kids, ff_deliver_approval_signal, ff_resume_execution, ff_read_waitpoint_token,
+        ff_expire_suspension}';
+    v_admin text[] := '{ff_set_setting, ff_trim_retention, ff_seed_waitpoint_hmac_secret,
+        ff_rotate_waitpoint_hmac_secret, ff_trim_streams, ff_trim_events, ff_set_event_family, ff_rebase_events}';
     v_routine record;
     v_role text;
 begin
@@ -44,9 +47,9 @@ begin
                               when 'ff_reader' then v_every || v_read
                               when 'ff_producer' then v_every || v_read || v_produce
                               when 'ff_worker' then v_every || v_read || v_work
-                              when 'ff_signaler' then v_every
+                              when 'ff_signaler' then v_every || v_signal
                               when 'ff_operator' then v_every || v_read || v_produce || v_operate
-                              else v_every || v_read || v_produce || v_work || v_operate || v_admin end)
+                              else v_every || v_read || v_produce || v_work || v_signal || v_operate || v_admin end)
                      then 'grant execute on routine %s to %I'
                      else 'revoke all on routine %s from %I' end, v_routine.signature, v_role);
         end loop;

@@ -1,4 +1,3 @@
-delete from ff_setting where name = 'max_payload_bytes';
 drop table ff_stream_summary;
 drop table ff_stream_frame;
 drop table ff_stream_meta;

@@ -85,7 +85,3 @@ create table ff_stream_summary (
 );
 comment on table ff_stream_summary is
     'The document that the durable_summary frames of a stream have built, patch by patch.';
-
-insert into ff_setting (name, value, description) values
-    ('max_payload_bytes', '65536', 'the largest payload of a frame or signal, in bytes')
-    on conflict (name) do nothing;

@@ -17,15 +17,18 @@ from pyff._generated.results import (
     CheckInvariantsRow,
     ClaimForWorkerResult,
     ClaimRow,
+    CloseWaitpointResult,
     CompleteManyRow,
     CompleteResult,
     CreateExecutionResult,
     CreateExecutionsRow,
+    CreateWaitpointResult,
     DelayResult,
     DescribeExecutionResult,
     EventCursorResult,
     EventLagResult,
     ExpireExecutionResult,
+    ExpireSuspensionResult,
     FailResult,
     FrameRow,
     GetExecutionNamespaceResult,
@@ -40,9 +43,14 @@ from pyff._generated.results import (
     ListExecutionsRow,
     ListExpiredLeasesRow,
     ListLanesRow,
+    ListPendingWaitpointsRow,
+    ListSignalsRow,
+    ListSuspendedRow,
+    ListWaitpointHmacKidsRow,
     ListWorkersRow,
     MarkLeaseExpiredIfDueResult,
     MarkWorkerDeadResult,
+    ObserveSignalsRow,
     PingResult,
     ProgressResult,
     PromoteDelayedResult,
@@ -60,6 +68,7 @@ from pyff._generated.results import (
     ReadSummaryResult,
     ReadSuspensionEventsRow,
     ReadTotalAttemptCountResult,
+    ReadWaitpointTokenResult,
     ReadWorkerEventsRow,
     RebaseEventsResult,
     ReclaimRow,
@@ -67,18 +76,24 @@ from pyff._generated.results import (
     RenewManyRow,
     RenewResult,
     ReplayExecutionResult,
+    ResumeExecutionResult,
     RevokeLeaseResult,
+    RotateWaitpointHmacSecretResult,
+    SeedWaitpointHmacSecretResult,
     SetEventFamilyResult,
     SetExecutionTagResult,
     SetExecutionTagsResult,
     SetLaneStateResult,
     SetSettingResult,
     SettingResult,
+    SignalResult,
     StreamInfoResult,
+    SuspendRow,
     SweepResult,
     WatchStreamResult,
 )
 from pyff.statement import Statement, array, jsonb
+from pyff.strict import suspended
 from pyff.types import EMPTY_OBJECT, JsonValue
 
 T = TypeVar("T")
@@ -420,6 +435,26 @@ class AsyncMethods(ABC):
             conn,
         )
 
+    async def close_waitpoint(
+        self,
+        handle: str,
+        waitpoint_id: UUID,
+        *,
+        reason: str = "proactive_close",
+        conn: AsyncConnection[object] | None = None,
+    ) -> CloseWaitpointResult:
+        """Closes a pending waitpoint, for a worker that decided not to suspend. Signals that it had buffered
+        are discarded, and later ones refused.
+
+        Raises: InvalidInput, InvalidHandle, ExecutionNotFound, ExecutionNotActive, StaleLease,
+        LeaseRevoked, LeaseExpired, WaitpointNotFound, InvalidWaitpointForExecution, WaitpointNotPending.
+        """
+        return await self._call(
+            statements.CLOSE_WAITPOINT,
+            {"handle": handle, "waitpoint_id": waitpoint_id, "reason": reason},
+            conn,
+        )
+
     async def complete(
         self,
         handle: str,
@@ -600,6 +635,35 @@ class AsyncMethods(ABC):
             conn,
         )
 
+    async def create_waitpoint(
+        self,
+        handle: str,
+        *,
+        waitpoint_key: str | None = None,
+        expires_in_ms: int = 3600000,
+        waitpoint_id: UUID | None = None,
+        conn: AsyncConnection[object] | None = None,
+    ) -> CreateWaitpointResult:
+        """A waitpoint before the suspension: its token can be handed out while the work goes on, and signals
+        that arrive are kept for the suspension that binds it ({"use_pending": waitpoint_id}). It ends
+        after expires_in_ms, or with the attempt. The lease stays. Without waitpoint_id every call makes a
+        new one.
+
+        Raises: InvalidInput, InvalidHandle, InvalidWaitpointKey, ExecutionNotFound, ExecutionNotActive,
+        StaleLease, LeaseRevoked, LeaseExpired, HmacNotInitialized, WaitpointConflict,
+        WaitpointLimitExceeded.
+        """
+        return await self._call(
+            statements.CREATE_WAITPOINT,
+            {
+                "handle": handle,
+                "waitpoint_key": waitpoint_key,
+                "expires_in_ms": expires_in_ms,
+                "waitpoint_id": waitpoint_id,
+            },
+            conn,
+        )
+
     async def delay(
         self,
         handle: str,
@@ -653,6 +717,95 @@ class AsyncMethods(ABC):
             conn,
         )
 
+    async def deliver_approval_signal(
+        self,
+        execution_id: str,
+        lane_id: str,
+        waitpoint_id: UUID,
+        signal_name: str,
+        idempotency_suffix: str,
+        *,
+        operator_id: str | None = None,
+        payload: bytes | None = None,
+        dedup_ttl_ms: int = 86400000,
+        resume_delay_ms: int | None = None,
+        conn: AsyncConnection[object] | None = None,
+    ) -> SignalResult:
+        """ff_deliver_signal by an operator: the role is the authority, no token is needed, so it also works
+        when the key of the token has expired. One decision is applied once: idempotency_suffix tells it
+        apart from others of the same name. operator_id, else the login, is the source of the signal.
+
+        Raises: InvalidInput, InvalidExecutionId, InvalidLaneId, InvalidSignalName, PayloadTooLarge,
+        ExecutionNotFound, LaneMismatch, WaitpointNotFound, SignalConflict, IdempotencyConflict,
+        TargetNotSignalable, WaitpointClosed, PendingWaitpointExpired, SignalLimitExceeded, CorruptState.
+        """
+        return await self._call(
+            statements.DELIVER_APPROVAL_SIGNAL,
+            {
+                "execution_id": execution_id,
+                "lane_id": lane_id,
+                "waitpoint_id": waitpoint_id,
+                "signal_name": signal_name,
+                "idempotency_suffix": idempotency_suffix,
+                "operator_id": operator_id,
+                "payload": payload,
+                "dedup_ttl_ms": dedup_ttl_ms,
+                "resume_delay_ms": resume_delay_ms,
+            },
+            conn,
+        )
+
+    async def deliver_signal(
+        self,
+        execution_id: str,
+        waitpoint_id: UUID,
+        waitpoint_token: str,
+        signal_name: str,
+        *,
+        payload: bytes | None = None,
+        signal_id: UUID | None = None,
+        signal_category: str = "external",
+        source_type: str = "external",
+        source_identity: str = "",
+        correlation_id: str | None = None,
+        payload_encoding: str | None = None,
+        idempotency_key: str | None = None,
+        dedup_ttl_ms: int = 86400000,
+        resume_delay_ms: int | None = None,
+        conn: AsyncConnection[object] | None = None,
+    ) -> SignalResult:
+        """Delivers a signal to a waitpoint. The token of the waitpoint is the authority; whoever lacks it
+        learns nothing about what exists. A pending waitpoint keeps the signal for the suspension that will
+        bind it. On an active one it counts if the condition accepts its name (matched), and the execution
+        resumes once the condition is satisfied: at once, after resume_delay_ms, or after the delay of the
+        suspension's policy. signal_id, or idempotency_key for dedup_ttl_ms, makes a repetition
+        recognisable.
+
+        Raises: InvalidInput, InvalidExecutionId, InvalidSignalName, PayloadTooLarge, InvalidSourceType,
+        MissingToken, InvalidToken, TokenExpired, SignalConflict, IdempotencyConflict, TargetNotSignalable,
+        WaitpointClosed, PendingWaitpointExpired, SignalLimitExceeded, CorruptState.
+        """
+        return await self._call(
+            statements.DELIVER_SIGNAL,
+            {
+                "execution_id": execution_id,
+                "waitpoint_id": waitpoint_id,
+                "waitpoint_token": waitpoint_token,
+                "signal_name": signal_name,
+                "payload": payload,
+                "signal_id": signal_id,
+                "signal_category": signal_category,
+                "source_type": source_type,
+                "source_identity": source_identity,
+                "correlation_id": correlation_id,
+                "payload_encoding": payload_encoding,
+                "idempotency_key": idempotency_key,
+                "dedup_ttl_ms": dedup_ttl_ms,
+                "resume_delay_ms": resume_delay_ms,
+            },
+            conn,
+        )
+
     async def describe_execution(
         self, execution_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> DescribeExecutionResult | None:
@@ -699,6 +852,16 @@ class AsyncMethods(ABC):
         return await self._call(
             statements.EXPIRE_EXECUTION, {"execution_id": execution_id, "phase": phase}, conn
         )
+
+    async def expire_suspension(
+        self, execution_id: str, *, conn: AsyncConnection[object] | None = None
+    ) -> ExpireSuspensionResult:
+        """Applies the timeout of a suspension that has passed: the execution fails, is cancelled, expires,
+        resumes with a timeout signal, or is escalated to an operator, as the suspension says.
+
+        Raises: InvalidInput, InvalidExecutionId, CorruptState.
+        """
+        return await self._call(statements.EXPIRE_SUSPENSION, {"execution_id": execution_id}, conn)
 
     async def fail(
         self,
@@ -1009,6 +1172,78 @@ class AsyncMethods(ABC):
         """
         return await self._call(statements.LIST_LANES, {"after": after, "limit": limit}, conn)
 
+    async def list_pending_waitpoints(
+        self,
+        execution_id: str,
+        *,
+        after: UUID | None = None,
+        limit: int = 100,
+        conn: AsyncConnection[object] | None = None,
+    ) -> list[ListPendingWaitpointsRow]:
+        """The open waitpoints of an execution, pending and active, by id. after: the last one read. Never a
+        token: an operator gets it from ff_read_waitpoint_token.
+
+        Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound.
+        """
+        return await self._call(
+            statements.LIST_PENDING_WAITPOINTS,
+            {"execution_id": execution_id, "after": after, "limit": limit},
+            conn,
+        )
+
+    async def list_signals(
+        self,
+        execution_id: str,
+        *,
+        after: int = 0,
+        limit: int = 100,
+        conn: AsyncConnection[object] | None = None,
+    ) -> list[ListSignalsRow]:
+        """Every signal that an execution received, in order. after: the seq of the last one read.
+
+        Raises: InvalidInput, InvalidExecutionId.
+        """
+        return await self._call(
+            statements.LIST_SIGNALS, {"execution_id": execution_id, "after": after, "limit": limit}, conn
+        )
+
+    async def list_suspended(
+        self,
+        *,
+        lane_id: str | None = None,
+        reason_code: str | None = None,
+        namespace: str | None = None,
+        partition: int | None = None,
+        after: str | None = None,
+        limit: int = 100,
+        conn: AsyncConnection[object] | None = None,
+    ) -> list[ListSuspendedRow]:
+        """Suspended executions, longest first, filtered by lane, reason, namespace or partition. after: the
+        cursor of the last row read; it stays good when that one has resumed.
+
+        Raises: InvalidInput, InvalidReasonCode, InvalidCursor.
+        """
+        return await self._call(
+            statements.LIST_SUSPENDED,
+            {
+                "lane_id": lane_id,
+                "reason_code": reason_code,
+                "namespace": namespace,
+                "partition": partition,
+                "after": after,
+                "limit": limit,
+            },
+            conn,
+        )
+
+    async def list_waitpoint_hmac_kids(
+        self, *, conn: AsyncConnection[object] | None = None
+    ) -> list[ListWaitpointHmacKidsRow]:
+        """The keys that sign waitpoint tokens, oldest first: whether tokens of each are accepted, and how
+        many open waitpoints carry them. Never a secret.
+        """
+        return await self._call(statements.LIST_WAITPOINT_HMAC_KIDS, {}, conn)
+
     async def list_workers(
         self,
         *,
@@ -1065,6 +1300,26 @@ class AsyncMethods(ABC):
     async def now_ms(self, *, conn: AsyncConnection[object] | None = None) -> int:
         """The engine's clock: milliseconds since the epoch, by the database server."""
         return await self._call(statements.NOW_MS, {}, conn)
+
+    async def observe_signals(
+        self,
+        handle: str,
+        *,
+        suspension_id: UUID | None = None,
+        matched_only: bool = False,
+        conn: AsyncConnection[object] | None = None,
+    ) -> list[ObserveSignalsRow]:
+        """The signals of a suspension of the handle's attempt, in the order of their arrival: of the latest,
+        or of suspension_id. The handle that suspended serves, and every later one of the same attempt.
+        Repeatable; changes nothing. No rows: nothing was received, or the handle is of an older attempt.
+
+        Raises: InvalidInput, InvalidHandle.
+        """
+        return await self._call(
+            statements.OBSERVE_SIGNALS,
+            {"handle": handle, "suspension_id": suspension_id, "matched_only": matched_only},
+            conn,
+        )
 
     async def ping(self, *, conn: AsyncConnection[object] | None = None) -> PingResult:
         """Answers when the engine can be reached: its clock and its schema version."""
@@ -1445,6 +1700,21 @@ class AsyncMethods(ABC):
         """
         return await self._call(statements.READ_TOTAL_ATTEMPT_COUNT, {"execution_id": execution_id}, conn)
 
+    async def read_waitpoint_token(
+        self, execution_id: str, waitpoint_id: UUID, *, conn: AsyncConnection[object] | None = None
+    ) -> ReadWaitpointTokenResult | None:
+        """The token of a pending or active waitpoint, for an operator who has to hand it out again. If its
+        key is no longer accepted it is signed with the active one. No row: this execution has no such open
+        waitpoint.
+
+        Raises: InvalidInput, InvalidExecutionId, HmacNotInitialized.
+        """
+        return await self._call(
+            statements.READ_WAITPOINT_TOKEN,
+            {"execution_id": execution_id, "waitpoint_id": waitpoint_id},
+            conn,
+        )
+
     async def read_worker_events(
         self,
         *,
@@ -1627,6 +1897,26 @@ class AsyncMethods(ABC):
             conn,
         )
 
+    async def resume_execution(
+        self,
+        execution_id: str,
+        *,
+        trigger: str = "operator",
+        resume_delay_ms: int = 0,
+        conn: AsyncConnection[object] | None = None,
+    ) -> ResumeExecutionResult:
+        """An operator, or a policy, ends the wait of a suspended execution, whatever its condition says; at
+        once or after resume_delay_ms. All waitpoints of the suspension are closed: later signals are
+        refused.
+
+        Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotSuspended, CorruptState.
+        """
+        return await self._call(
+            statements.RESUME_EXECUTION,
+            {"execution_id": execution_id, "trigger": trigger, "resume_delay_ms": resume_delay_ms},
+            conn,
+        )
+
     async def revoke_lease(
         self,
         execution_id: str,
@@ -1652,6 +1942,41 @@ class AsyncMethods(ABC):
                 "worker_instance_id": worker_instance_id,
             },
             conn,
+        )
+
+    async def rotate_waitpoint_hmac_secret(
+        self,
+        new_kid: str,
+        *,
+        new_secret_hex: str | None = None,
+        grace_ms: int = 86400000,
+        conn: AsyncConnection[object] | None = None,
+    ) -> RotateWaitpointHmacSecretResult:
+        """Puts a new signing key in the place of the active one. Tokens of the old key are accepted for
+        another grace_ms; 0 ends them at once. Secrets of keys whose grace is over are wiped (gc_count).
+        Without new_secret_hex the server makes the secret itself. Repeating the call changes nothing. It
+        also installs a first key. A notice tells how many open waitpoints carry the old key.
+
+        Raises: InvalidInput, InvalidKid, InvalidSecret, InvalidGraceMs, RotationConflict.
+        """
+        return await self._call(
+            statements.ROTATE_WAITPOINT_HMAC_SECRET,
+            {"new_kid": new_kid, "new_secret_hex": new_secret_hex, "grace_ms": grace_ms},
+            conn,
+        )
+
+    async def seed_waitpoint_hmac_secret(
+        self, kid: str, *, secret_hex: str | None = None, conn: AsyncConnection[object] | None = None
+    ) -> SeedWaitpointHmacSecretResult:
+        """Installs the first key that signs waitpoint tokens. Without secret_hex (64 hexadecimal digits) the
+        server makes the secret itself, and it never crosses the wire. Safe to call on every start, from
+        everywhere at once: a key that is there stays as it is, and same_secret says whether it has the
+        secret that was given.
+
+        Raises: InvalidInput, InvalidKid, InvalidSecret, HmacAlreadySeeded.
+        """
+        return await self._call(
+            statements.SEED_WAITPOINT_HMAC_SECRET, {"kid": kid, "secret_hex": secret_hex}, conn
         )
 
     async def set_event_family(
@@ -1722,14 +2047,14 @@ class AsyncMethods(ABC):
         self, name: str, value: str, *, conn: AsyncConnection[object] | None = None
     ) -> SetSettingResult:
         """Changes one setting of the engine; answers with the value before. notify: on | off. retention_ms:
-        milliseconds. max_payload_bytes: bytes.
+        milliseconds. max_*: the engine's limits, as numbers.
 
         Raises: InvalidInput.
         """
         return await self._call(statements.SET_SETTING, {"name": name, "value": value}, conn)
 
     async def setting(self, name: str, *, conn: AsyncConnection[object] | None = None) -> SettingResult:
-        """The value of one setting of the engine: notify, retention_ms, max_payload_bytes; and, as pyff
+        """The value of one setting of the engine: notify, retention_ms, the limits max_*; and, as pyff
         migrate recorded them, schema_version, functions_sha256 and pyff_version, by which a client sees
         whether the database is what it was made for.
 
@@ -1749,6 +2074,171 @@ class AsyncMethods(ABC):
         """
         return await self._call(
             statements.STREAM_INFO, {"execution_id": execution_id, "attempt_index": attempt_index}, conn
+        )
+
+    async def suspend(
+        self,
+        handle: str,
+        condition: Mapping[str, JsonValue],
+        *,
+        waitpoints: JsonValue | None = None,
+        reason_code: str = "waiting_for_signal",
+        timeout_ms: int | None = None,
+        timeout_at_ms: int | None = None,
+        timeout_behavior: str | None = None,
+        policy: Mapping[str, JsonValue] = EMPTY_OBJECT,
+        reason_detail: str | None = None,
+        requested_by: str = "worker",
+        continuation_pointer: str | None = None,
+        suspension_id: UUID | None = None,
+        idempotency_key: str | None = None,
+        conn: AsyncConnection[object] | None = None,
+    ) -> list[SuspendRow]:
+        """Pauses the attempt until signals satisfy a condition, an operator resumes it, or its timeout does
+        what timeout_behavior says (fail, cancel, expire, auto_resume_with_timeout_signal, escalate). The
+        lease ends; the next claim after the resume goes on with the same attempt. One row per waitpoint,
+        with the token that opens it to a sender: waitpoints names them, or each key of the condition gets
+        a fresh one. already_satisfied: the signals that pending waitpoints had buffered are enough, the
+        lease stays and the work goes on. already_resumed: this idempotency key was suspended and resumed
+        before, the lease stays and the work goes on. docs/suspension.md shows conditions and policies.
+
+        Raises: InvalidInput, InvalidHandle, InvalidExecutionId, InvalidReasonCode, InvalidTimeout,
+        InvalidResumeCondition, InvalidWaitpointBinding, InvalidResumePolicy, IdempotencyConflict,
+        ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired, CorruptState,
+        HmacNotInitialized, WaitpointNotFound, InvalidWaitpointForExecution, WaitpointNotPending,
+        PendingWaitpointExpired, SuspensionConflict, WaitpointConflict, WaitpointLimitExceeded.
+
+        try_suspend returns every outcome; suspend raises AlreadySatisfied on all but suspended.
+        """
+        return suspended(
+            await self._call(
+                statements.SUSPEND,
+                {
+                    "handle": handle,
+                    "condition": jsonb(condition),
+                    "waitpoints": jsonb(waitpoints),
+                    "reason_code": reason_code,
+                    "timeout_ms": timeout_ms,
+                    "timeout_at_ms": timeout_at_ms,
+                    "timeout_behavior": timeout_behavior,
+                    "policy": jsonb(policy),
+                    "reason_detail": reason_detail,
+                    "requested_by": requested_by,
+                    "continuation_pointer": continuation_pointer,
+                    "suspension_id": suspension_id,
+                    "idempotency_key": idempotency_key,
+                },
+                conn,
+            )
+        )
+
+    async def try_suspend(
+        self,
+        handle: str,
+        condition: Mapping[str, JsonValue],
+        *,
+        waitpoints: JsonValue | None = None,
+        reason_code: str = "waiting_for_signal",
+        timeout_ms: int | None = None,
+        timeout_at_ms: int | None = None,
+        timeout_behavior: str | None = None,
+        policy: Mapping[str, JsonValue] = EMPTY_OBJECT,
+        reason_detail: str | None = None,
+        requested_by: str = "worker",
+        continuation_pointer: str | None = None,
+        suspension_id: UUID | None = None,
+        idempotency_key: str | None = None,
+        conn: AsyncConnection[object] | None = None,
+    ) -> list[SuspendRow]:
+        """Pauses the attempt until signals satisfy a condition, an operator resumes it, or its timeout does
+        what timeout_behavior says (fail, cancel, expire, auto_resume_with_timeout_signal, escalate). The
+        lease ends; the next claim after the resume goes on with the same attempt. One row per waitpoint,
+        with the token that opens it to a sender: waitpoints names them, or each key of the condition gets
+        a fresh one. already_satisfied: the signals that pending waitpoints had buffered are enough, the
+        lease stays and the work goes on. already_resumed: this idempotency key was suspended and resumed
+        before, the lease stays and the work goes on. docs/suspension.md shows conditions and policies.
+
+        Raises: InvalidInput, InvalidHandle, InvalidExecutionId, InvalidReasonCode, InvalidTimeout,
+        InvalidResumeCondition, InvalidWaitpointBinding, InvalidResumePolicy, IdempotencyConflict,
+        ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired, CorruptState,
+        HmacNotInitialized, WaitpointNotFound, InvalidWaitpointForExecution, WaitpointNotPending,
+        PendingWaitpointExpired, SuspensionConflict, WaitpointConflict, WaitpointLimitExceeded.
+
+        try_suspend returns every outcome; suspend raises AlreadySatisfied on all but suspended.
+        """
+        return await self._call(
+            statements.SUSPEND,
+            {
+                "handle": handle,
+                "condition": jsonb(condition),
+                "waitpoints": jsonb(waitpoints),
+                "reason_code": reason_code,
+                "timeout_ms": timeout_ms,
+                "timeout_at_ms": timeout_at_ms,
+                "timeout_behavior": timeout_behavior,
+                "policy": jsonb(policy),
+                "reason_detail": reason_detail,
+                "requested_by": requested_by,
+                "continuation_pointer": continuation_pointer,
+                "suspension_id": suspension_id,
+                "idempotency_key": idempotency_key,
+            },
+            conn,
+        )
+
+    async def suspend_execution(
+        self,
+        execution_id: str,
+        *,
+        attempt_index: int | None = None,
+        lease_id: UUID | None = None,
+        lease_epoch: int | None = None,
+        attempt_id: UUID | None = None,
+        condition: Mapping[str, JsonValue] | None = None,
+        waitpoints: JsonValue | None = None,
+        reason_code: str = "waiting_for_signal",
+        timeout_ms: int | None = None,
+        timeout_at_ms: int | None = None,
+        timeout_behavior: str | None = None,
+        policy: Mapping[str, JsonValue] = EMPTY_OBJECT,
+        reason_detail: str | None = None,
+        requested_by: str = "worker",
+        continuation_pointer: str | None = None,
+        suspension_id: UUID | None = None,
+        idempotency_key: str | None = None,
+        conn: AsyncConnection[object] | None = None,
+    ) -> list[SuspendRow]:
+        """ff_suspend by explicit fence. condition must be given.
+
+        Raises: InvalidInput, FenceRequired, PartialFence, InvalidExecutionId, InvalidReasonCode,
+        InvalidTimeout, InvalidResumeCondition, InvalidWaitpointBinding, InvalidResumePolicy,
+        IdempotencyConflict, ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired,
+        CorruptState, HmacNotInitialized, WaitpointNotFound, InvalidWaitpointForExecution,
+        WaitpointNotPending, PendingWaitpointExpired, SuspensionConflict, WaitpointConflict,
+        WaitpointLimitExceeded.
+        """
+        return await self._call(
+            statements.SUSPEND_EXECUTION,
+            {
+                "execution_id": execution_id,
+                "attempt_index": attempt_index,
+                "lease_id": lease_id,
+                "lease_epoch": lease_epoch,
+                "attempt_id": attempt_id,
+                "condition": jsonb(condition),
+                "waitpoints": jsonb(waitpoints),
+                "reason_code": reason_code,
+                "timeout_ms": timeout_ms,
+                "timeout_at_ms": timeout_at_ms,
+                "timeout_behavior": timeout_behavior,
+                "policy": jsonb(policy),
+                "reason_detail": reason_detail,
+                "requested_by": requested_by,
+                "continuation_pointer": continuation_pointer,
+                "suspension_id": suspension_id,
+                "idempotency_key": idempotency_key,
+            },
+            conn,
         )
 
     async def tail_stream(

@@ -104,6 +104,14 @@ class ClaimRow:
 
 
 @dataclass(frozen=True, slots=True)
+class CloseWaitpointResult:
+    """What ff_close_waitpoint returns."""
+
+    outcome: Literal["closed", "already_closed"]
+    close_reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class CompleteManyRow:
     """What ff_complete_many returns."""
 
@@ -143,6 +151,17 @@ class CreateExecutionsRow:
     outcome: Literal["created", "duplicate"]
     execution_id: str
     public_state: PublicState | None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateWaitpointResult:
+    """What ff_create_waitpoint returns."""
+
+    outcome: Literal["created", "already_exists"]
+    waitpoint_id: UUID
+    waitpoint_key: str
+    waitpoint_token: str
+    expires_at_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +261,16 @@ class ExpireExecutionResult:
     """What ff_expire_execution returns."""
 
     outcome: Literal["expired", "retry_scheduled", "not_due", "already_terminal", "not_found"]
+    public_state: PublicState | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireSuspensionResult:
+    """What ff_expire_suspension returns."""
+
+    outcome: Literal[
+        "failed", "cancelled", "expired", "auto_resumed", "escalated", "not_due", "not_suspended", "not_found"
+    ]
     public_state: PublicState | None
 
 
@@ -427,6 +456,90 @@ class ListLanesRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ListPendingWaitpointsRow:
+    """What ff_list_pending_waitpoints returns."""
+
+    waitpoint_id: UUID
+    waitpoint_key: str
+    state: Literal["pending", "active"]
+    required_signal_names: tuple[str, ...]
+    created_at_ms: int
+    activated_at_ms: int | None
+    expires_at_ms: int | None
+    execution_id: str
+    suspension_id: UUID | None
+    token_kid: str
+    token_fingerprint: str
+    signal_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListSignalsRow:
+    """What ff_list_signals returns."""
+
+    seq: int
+    signal_id: UUID
+    signal_name: str
+    signal_category: str
+    source_type: str
+    source_identity: str
+    correlation_id: str | None
+    accepted_at_ms: int
+    payload: bytes | None
+    payload_encoding: str | None
+    waitpoint_id: UUID
+    waitpoint_key: str
+    matched: bool | None
+    consumed: bool
+    suspension_id: UUID | None
+    effect: Literal["buffered_for_pending_waitpoint", "appended_to_waitpoint", "resume_condition_satisfied"]
+    discarded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ListSuspendedRow:
+    """What ff_list_suspended returns."""
+
+    cursor: str
+    execution_id: str
+    suspension_id: UUID
+    lane_id: str
+    reason_code: Literal[
+        "waiting_for_signal",
+        "waiting_for_approval",
+        "waiting_for_callback",
+        "waiting_for_tool_result",
+        "waiting_for_operator_review",
+        "paused_by_policy",
+        "paused_by_budget",
+        "step_boundary",
+        "manual_pause",
+    ]
+    reason_detail: str | None
+    suspended_at_ms: int
+    timeout_at_ms: int | None
+    timeout_behavior: (
+        Literal["fail", "cancel", "expire", "auto_resume_with_timeout_signal", "escalate"] | None
+    )
+    escalated_at_ms: int | None
+    open_waitpoints: int
+    last_signal_at_ms: int | None
+    condition: Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class ListWaitpointHmacKidsRow:
+    """What ff_list_waitpoint_hmac_kids returns."""
+
+    kid: str
+    active: bool
+    installed_at_ms: int
+    expires_at_ms: int | None
+    verifying: bool
+    open_waitpoints: int
+
+
+@dataclass(frozen=True, slots=True)
 class ListWorkersRow:
     """What ff_list_workers returns."""
 
@@ -457,6 +570,26 @@ class MarkWorkerDeadResult:
 
     outcome: Literal["marked", "not_registered"]
     leases_revoked: int
+
+
+@dataclass(frozen=True, slots=True)
+class ObserveSignalsRow:
+    """What ff_observe_signals returns."""
+
+    signal_id: UUID
+    signal_name: str
+    signal_category: str
+    source_type: str
+    source_identity: str
+    correlation_id: str | None
+    accepted_at_ms: int
+    payload: bytes | None
+    payload_encoding: str | None
+    waitpoint_id: UUID
+    waitpoint_key: str
+    matched: bool | None
+    consumed: bool
+    suspension_id: UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -722,6 +855,15 @@ class ReadTotalAttemptCountResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadWaitpointTokenResult:
+    """What ff_read_waitpoint_token returns."""
+
+    waitpoint_token: str
+    token_kid: str
+    state: Literal["pending", "active"]
+
+
+@dataclass(frozen=True, slots=True)
 class ReadWorkerEventsRow:
     """What ff_read_worker_events returns."""
 
@@ -806,6 +948,15 @@ class ReplayExecutionResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ResumeExecutionResult:
+    """What ff_resume_execution returns."""
+
+    outcome: Literal["resumed"]
+    public_state: PublicState
+    delay_until_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class RevokeLeaseResult:
     """What ff_revoke_lease returns."""
 
@@ -813,6 +964,27 @@ class RevokeLeaseResult:
     reason: str
     lease_id: UUID | None
     lease_epoch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RotateWaitpointHmacSecretResult:
+    """What ff_rotate_waitpoint_hmac_secret returns."""
+
+    outcome: Literal["rotated", "noop"]
+    previous_kid: str | None
+    new_kid: str
+    previous_expires_at_ms: int | None
+    gc_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeedWaitpointHmacSecretResult:
+    """What ff_seed_waitpoint_hmac_secret returns."""
+
+    outcome: Literal["seeded", "already_seeded"]
+    kid: str
+    same_secret: bool | None
+    active: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -865,6 +1037,18 @@ class SettingResult:
 
 
 @dataclass(frozen=True, slots=True)
+class SignalResult:
+    """What ff_deliver_approval_signal or ff_deliver_signal returns."""
+
+    outcome: Literal["accepted", "duplicate"]
+    signal_id: UUID
+    effect: Literal["buffered_for_pending_waitpoint", "appended_to_waitpoint", "resume_condition_satisfied"]
+    matched: bool | None
+    resumed: bool
+    public_state: PublicState
+
+
+@dataclass(frozen=True, slots=True)
 class StreamInfoResult:
     """What ff_stream_info returns."""
 
@@ -885,6 +1069,21 @@ class StreamInfoResult:
         ]
         | None
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SuspendRow:
+    """What ff_suspend or ff_suspend_execution returns."""
+
+    outcome: Literal["suspended", "already_satisfied", "already_resumed"]
+    replayed: bool
+    suspension_id: UUID
+    ordinal: int
+    waitpoint_id: UUID
+    waitpoint_key: str
+    waitpoint_token: str
+    timeout_at_ms: int | None
+    handle: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -912,15 +1111,18 @@ __all__ = [
     "CheckInvariantsRow",
     "ClaimForWorkerResult",
     "ClaimRow",
+    "CloseWaitpointResult",
     "CompleteManyRow",
     "CompleteResult",
     "CreateExecutionResult",
     "CreateExecutionsRow",
+    "CreateWaitpointResult",
     "DelayResult",
     "DescribeExecutionResult",
     "EventCursorResult",
     "EventLagResult",
     "ExpireExecutionResult",
+    "ExpireSuspensionResult",
     "FailResult",
     "FrameRow",
     "GetExecutionNamespaceResult",
@@ -935,9 +1137,14 @@ __all__ = [
     "ListExecutionsRow",
     "ListExpiredLeasesRow",
     "ListLanesRow",
+    "ListPendingWaitpointsRow",
+    "ListSignalsRow",
+    "ListSuspendedRow",
+    "ListWaitpointHmacKidsRow",
     "ListWorkersRow",
     "MarkLeaseExpiredIfDueResult",
     "MarkWorkerDeadResult",
+    "ObserveSignalsRow",
     "PingResult",
     "ProgressResult",
     "PromoteDelayedResult",
@@ -955,6 +1162,7 @@ __all__ = [
     "ReadSummaryResult",
     "ReadSuspensionEventsRow",
     "ReadTotalAttemptCountResult",
+    "ReadWaitpointTokenResult",
     "ReadWorkerEventsRow",
     "RebaseEventsResult",
     "ReclaimRow",
@@ -962,14 +1170,19 @@ __all__ = [
     "RenewManyRow",
     "RenewResult",
     "ReplayExecutionResult",
+    "ResumeExecutionResult",
     "RevokeLeaseResult",
+    "RotateWaitpointHmacSecretResult",
+    "SeedWaitpointHmacSecretResult",
     "SetEventFamilyResult",
     "SetExecutionTagResult",
     "SetExecutionTagsResult",
     "SetLaneStateResult",
     "SetSettingResult",
     "SettingResult",
+    "SignalResult",
     "StreamInfoResult",
+    "SuspendRow",
     "SweepResult",
     "WatchStreamResult",
 ]

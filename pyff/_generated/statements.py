@@ -11,15 +11,18 @@ from pyff._generated.results import (
     CheckInvariantsRow,
     ClaimForWorkerResult,
     ClaimRow,
+    CloseWaitpointResult,
     CompleteManyRow,
     CompleteResult,
     CreateExecutionResult,
     CreateExecutionsRow,
+    CreateWaitpointResult,
     DelayResult,
     DescribeExecutionResult,
     EventCursorResult,
     EventLagResult,
     ExpireExecutionResult,
+    ExpireSuspensionResult,
     FailResult,
     FrameRow,
     GetExecutionNamespaceResult,
@@ -34,9 +37,14 @@ from pyff._generated.results import (
     ListExecutionsRow,
     ListExpiredLeasesRow,
     ListLanesRow,
+    ListPendingWaitpointsRow,
+    ListSignalsRow,
+    ListSuspendedRow,
+    ListWaitpointHmacKidsRow,
     ListWorkersRow,
     MarkLeaseExpiredIfDueResult,
     MarkWorkerDeadResult,
+    ObserveSignalsRow,
     PingResult,
     ProgressResult,
     PromoteDelayedResult,
@@ -54,6 +62,7 @@ from pyff._generated.results import (
     ReadSummaryResult,
     ReadSuspensionEventsRow,
     ReadTotalAttemptCountResult,
+    ReadWaitpointTokenResult,
     ReadWorkerEventsRow,
     RebaseEventsResult,
     ReclaimRow,
@@ -61,14 +70,19 @@ from pyff._generated.results import (
     RenewManyRow,
     RenewResult,
     ReplayExecutionResult,
+    ResumeExecutionResult,
     RevokeLeaseResult,
+    RotateWaitpointHmacSecretResult,
+    SeedWaitpointHmacSecretResult,
     SetEventFamilyResult,
     SetExecutionTagResult,
     SetExecutionTagsResult,
     SetLaneStateResult,
     SetSettingResult,
     SettingResult,
+    SignalResult,
     StreamInfoResult,
+    SuspendRow,
     SweepResult,
     WatchStreamResult,
 )
@@ -249,6 +263,17 @@ from ff_claim_resumed_execution(
 )
 
 
+CLOSE_WAITPOINT: Final[Statement[CloseWaitpointResult]] = one(
+    """select outcome, close_reason
+from ff_close_waitpoint(
+    p_handle => %(handle)s::text,
+    p_waitpoint_id => %(waitpoint_id)s::uuid,
+    p_reason => %(reason)s::text
+)""",
+    CloseWaitpointResult,
+)
+
+
 COMPLETE: Final[Statement[CompleteResult]] = one(
     """select outcome, public_state, terminal_at_ms, replayed
 from ff_complete(
@@ -334,6 +359,18 @@ from ff_create_executions(
 )
 
 
+CREATE_WAITPOINT: Final[Statement[CreateWaitpointResult]] = one(
+    """select outcome, waitpoint_id, waitpoint_key, waitpoint_token, expires_at_ms
+from ff_create_waitpoint(
+    p_handle => %(handle)s::text,
+    p_waitpoint_key => %(waitpoint_key)s::text,
+    p_expires_in_ms => %(expires_in_ms)s::bigint,
+    p_waitpoint_id => %(waitpoint_id)s::uuid
+)""",
+    CreateWaitpointResult,
+)
+
+
 DELAY: Final[Statement[DelayResult]] = one(
     """select outcome, public_state, delay_until_ms, replayed
 from ff_delay(
@@ -358,6 +395,45 @@ from ff_delay_execution(
     p_source => %(source)s::text
 )""",
     converting(DelayResult, {1: public_state}),
+)
+
+
+DELIVER_APPROVAL_SIGNAL: Final[Statement[SignalResult]] = one(
+    """select outcome, signal_id, effect, matched, resumed, public_state
+from ff_deliver_approval_signal(
+    p_execution_id => %(execution_id)s::text,
+    p_lane_id => %(lane_id)s::text,
+    p_waitpoint_id => %(waitpoint_id)s::uuid,
+    p_signal_name => %(signal_name)s::text,
+    p_idempotency_suffix => %(idempotency_suffix)s::text,
+    p_operator_id => %(operator_id)s::text,
+    p_payload => %(payload)s::bytea,
+    p_dedup_ttl_ms => %(dedup_ttl_ms)s::bigint,
+    p_resume_delay_ms => %(resume_delay_ms)s::bigint
+)""",
+    converting(SignalResult, {5: public_state}),
+)
+
+
+DELIVER_SIGNAL: Final[Statement[SignalResult]] = one(
+    """select outcome, signal_id, effect, matched, resumed, public_state
+from ff_deliver_signal(
+    p_execution_id => %(execution_id)s::text,
+    p_waitpoint_id => %(waitpoint_id)s::uuid,
+    p_waitpoint_token => %(waitpoint_token)s::text,
+    p_signal_name => %(signal_name)s::text,
+    p_payload => %(payload)s::bytea,
+    p_signal_id => %(signal_id)s::uuid,
+    p_signal_category => %(signal_category)s::text,
+    p_source_type => %(source_type)s::text,
+    p_source_identity => %(source_identity)s::text,
+    p_correlation_id => %(correlation_id)s::text,
+    p_payload_encoding => %(payload_encoding)s::text,
+    p_idempotency_key => %(idempotency_key)s::text,
+    p_dedup_ttl_ms => %(dedup_ttl_ms)s::bigint,
+    p_resume_delay_ms => %(resume_delay_ms)s::bigint
+)""",
+    converting(SignalResult, {5: public_state}),
 )
 
 
@@ -405,6 +481,15 @@ from ff_expire_execution(
     p_phase => %(phase)s::text
 )""",
     converting(ExpireExecutionResult, {1: public_state}),
+)
+
+
+EXPIRE_SUSPENSION: Final[Statement[ExpireSuspensionResult]] = one(
+    """select outcome, public_state
+from ff_expire_suspension(
+    p_execution_id => %(execution_id)s::text
+)""",
+    converting(ExpireSuspensionResult, {1: public_state}),
 )
 
 
@@ -592,6 +677,53 @@ from ff_list_lanes(
 )
 
 
+LIST_PENDING_WAITPOINTS: Final[Statement[list[ListPendingWaitpointsRow]]] = many(
+    """select waitpoint_id, waitpoint_key, state, required_signal_names, created_at_ms, activated_at_ms,
+    expires_at_ms, execution_id, suspension_id, token_kid, token_fingerprint, signal_count
+from ff_list_pending_waitpoints(
+    p_execution_id => %(execution_id)s::text,
+    p_after => %(after)s::uuid,
+    p_limit => %(limit)s::integer
+)""",
+    converting(ListPendingWaitpointsRow, {3: tuple}),
+)
+
+
+LIST_SIGNALS: Final[Statement[list[ListSignalsRow]]] = many(
+    """select seq, signal_id, signal_name, signal_category, source_type, source_identity, correlation_id,
+    accepted_at_ms, payload, payload_encoding, waitpoint_id, waitpoint_key, matched, consumed,
+    suspension_id, effect, discarded
+from ff_list_signals(
+    p_execution_id => %(execution_id)s::text,
+    p_after => %(after)s::bigint,
+    p_limit => %(limit)s::integer
+)""",
+    ListSignalsRow,
+)
+
+
+LIST_SUSPENDED: Final[Statement[list[ListSuspendedRow]]] = many(
+    """select cursor, execution_id, suspension_id, lane_id, reason_code, reason_detail, suspended_at_ms,
+    timeout_at_ms, timeout_behavior, escalated_at_ms, open_waitpoints, last_signal_at_ms, condition
+from ff_list_suspended(
+    p_lane_id => %(lane_id)s::text,
+    p_reason_code => %(reason_code)s::text,
+    p_namespace => %(namespace)s::text,
+    p_partition => %(partition)s::integer,
+    p_after => %(after)s::text,
+    p_limit => %(limit)s::integer
+)""",
+    ListSuspendedRow,
+)
+
+
+LIST_WAITPOINT_HMAC_KIDS: Final[Statement[list[ListWaitpointHmacKidsRow]]] = many(
+    """select kid, active, installed_at_ms, expires_at_ms, verifying, open_waitpoints
+from ff_list_waitpoint_hmac_kids()""",
+    ListWaitpointHmacKidsRow,
+)
+
+
 LIST_WORKERS: Final[Statement[list[ListWorkersRow]]] = many(
     """select cursor, namespace, worker_instance_id, worker_id, lanes, capabilities, last_heartbeat_ms,
     liveness_ttl_ms, expires_at_ms, registered_at_ms, alive
@@ -626,6 +758,19 @@ from ff_mark_worker_dead(
 
 
 NOW_MS: Final[Statement[int]] = one("""select ff_now_ms()""", value)
+
+
+OBSERVE_SIGNALS: Final[Statement[list[ObserveSignalsRow]]] = many(
+    """select signal_id, signal_name, signal_category, source_type, source_identity, correlation_id,
+    accepted_at_ms, payload, payload_encoding, waitpoint_id, waitpoint_key, matched, consumed,
+    suspension_id
+from ff_observe_signals(
+    p_handle => %(handle)s::text,
+    p_suspension_id => %(suspension_id)s::uuid,
+    p_matched_only => %(matched_only)s::boolean
+)""",
+    ObserveSignalsRow,
+)
 
 
 PING: Final[Statement[PingResult]] = one(
@@ -867,6 +1012,16 @@ from ff_read_total_attempt_count(
 )
 
 
+READ_WAITPOINT_TOKEN: Final[Statement[ReadWaitpointTokenResult | None]] = at_most_one(
+    """select waitpoint_token, token_kid, state
+from ff_read_waitpoint_token(
+    p_execution_id => %(execution_id)s::text,
+    p_waitpoint_id => %(waitpoint_id)s::uuid
+)""",
+    ReadWaitpointTokenResult,
+)
+
+
 READ_WORKER_EVENTS: Final[Statement[list[ReadWorkerEventsRow]]] = many(
     """select cursor, event_id, event_type, namespace, occurred_at_ms, worker_id, worker_instance_id,
     reason
@@ -967,6 +1122,17 @@ from ff_replay_execution(
 )
 
 
+RESUME_EXECUTION: Final[Statement[ResumeExecutionResult]] = one(
+    """select outcome, public_state, delay_until_ms
+from ff_resume_execution(
+    p_execution_id => %(execution_id)s::text,
+    p_trigger => %(trigger)s::text,
+    p_resume_delay_ms => %(resume_delay_ms)s::bigint
+)""",
+    converting(ResumeExecutionResult, {1: public_state}),
+)
+
+
 REVOKE_LEASE: Final[Statement[RevokeLeaseResult]] = one(
     """select outcome, reason, lease_id, lease_epoch
 from ff_revoke_lease(
@@ -976,6 +1142,27 @@ from ff_revoke_lease(
     p_worker_instance_id => %(worker_instance_id)s::text
 )""",
     RevokeLeaseResult,
+)
+
+
+ROTATE_WAITPOINT_HMAC_SECRET: Final[Statement[RotateWaitpointHmacSecretResult]] = one(
+    """select outcome, previous_kid, new_kid, previous_expires_at_ms, gc_count
+from ff_rotate_waitpoint_hmac_secret(
+    p_new_kid => %(new_kid)s::text,
+    p_new_secret_hex => %(new_secret_hex)s::text,
+    p_grace_ms => %(grace_ms)s::bigint
+)""",
+    RotateWaitpointHmacSecretResult,
+)
+
+
+SEED_WAITPOINT_HMAC_SECRET: Final[Statement[SeedWaitpointHmacSecretResult]] = one(
+    """select outcome, kid, same_secret, active
+from ff_seed_waitpoint_hmac_secret(
+    p_kid => %(kid)s::text,
+    p_secret_hex => %(secret_hex)s::text
+)""",
+    SeedWaitpointHmacSecretResult,
 )
 
 
@@ -1049,6 +1236,54 @@ from ff_stream_info(
     p_attempt_index => %(attempt_index)s::integer
 )""",
     StreamInfoResult,
+)
+
+
+SUSPEND: Final[Statement[list[SuspendRow]]] = many(
+    """select outcome, replayed, suspension_id, ordinal, waitpoint_id, waitpoint_key, waitpoint_token,
+    timeout_at_ms, handle
+from ff_suspend(
+    p_handle => %(handle)s::text,
+    p_condition => %(condition)s::jsonb,
+    p_waitpoints => %(waitpoints)s::jsonb,
+    p_reason_code => %(reason_code)s::text,
+    p_timeout_ms => %(timeout_ms)s::bigint,
+    p_timeout_at_ms => %(timeout_at_ms)s::bigint,
+    p_timeout_behavior => %(timeout_behavior)s::text,
+    p_policy => %(policy)s::jsonb,
+    p_reason_detail => %(reason_detail)s::text,
+    p_requested_by => %(requested_by)s::text,
+    p_continuation_pointer => %(continuation_pointer)s::text,
+    p_suspension_id => %(suspension_id)s::uuid,
+    p_idempotency_key => %(idempotency_key)s::text
+)""",
+    SuspendRow,
+)
+
+
+SUSPEND_EXECUTION: Final[Statement[list[SuspendRow]]] = many(
+    """select outcome, replayed, suspension_id, ordinal, waitpoint_id, waitpoint_key, waitpoint_token,
+    timeout_at_ms, handle
+from ff_suspend_execution(
+    p_execution_id => %(execution_id)s::text,
+    p_attempt_index => %(attempt_index)s::integer,
+    p_lease_id => %(lease_id)s::uuid,
+    p_lease_epoch => %(lease_epoch)s::bigint,
+    p_attempt_id => %(attempt_id)s::uuid,
+    p_condition => %(condition)s::jsonb,
+    p_waitpoints => %(waitpoints)s::jsonb,
+    p_reason_code => %(reason_code)s::text,
+    p_timeout_ms => %(timeout_ms)s::bigint,
+    p_timeout_at_ms => %(timeout_at_ms)s::bigint,
+    p_timeout_behavior => %(timeout_behavior)s::text,
+    p_policy => %(policy)s::jsonb,
+    p_reason_detail => %(reason_detail)s::text,
+    p_requested_by => %(requested_by)s::text,
+    p_continuation_pointer => %(continuation_pointer)s::text,
+    p_suspension_id => %(suspension_id)s::uuid,
+    p_idempotency_key => %(idempotency_key)s::text
+)""",
+    SuspendRow,
 )
 
 

@@ -30,14 +30,14 @@ def run(args: argparse.Namespace) -> int:
     with _database(args.keep) as dsn:
         report = migrate(dsn)
         print(f"database ready: schema version {report.schema_version}")
-        story = demo.run(dsn)
+        story = demo.run(dsn, print)
         print(
             f"{story.submitted} executions submitted, {story.duplicates} repeated request recognised,"
             f" {story.completed} completed in {story.seconds:.1f} s, {story.reclaimed} of them after a crash"
         )
         for title, rows in demo.look(dsn, story.namespace).items():
             print(f"\n{title}:\n{aligned(rows)}")
-        if story.completed != story.submitted or not story.reclaimed:
+        if story.completed != story.submitted or not story.reclaimed or not story.approved:
             raise Failure(
                 "the demonstration did not finish its work", hint="please report this, with the table above"
             )
@@ -65,6 +65,7 @@ look further:
   select * from ff_create_execution(p_lane_id => 'default');
   select * from ff_claim(p_lane_id => 'default', p_worker_id => 'me', p_worker_instance_id => 'me-1');
   select * from ff_complete(p_handle => '...the handle of the claim...');
+  select * from ff_list_suspended();
   select * from ff_check_invariants();"""
 
 

@@ -12,7 +12,7 @@ from pyff.codegen.annotations import (
     default_literal,
 )
 from pyff.codegen.catalog import Argument, Column, Function
-from pyff.codegen.names import camel_case, identifier
+from pyff.codegen.names import STRICT, camel_case, identifier
 from pyff.codegen.shapes import Shape, class_name
 from pyff.codegen.text import WIDTH, docstring, enumeration, exported, module
 
@@ -57,6 +57,7 @@ def async_methods_module(functions: Iterable[Function], shapes: Iterable[Shape])
         "from pyff._generated import statements",
         _results_import(shapes),
         "from pyff.statement import Statement, array, jsonb",
+        f"from pyff.strict import {', '.join(sorted(STRICT.values()))}",
         "from pyff.types import EMPTY_OBJECT, JsonValue",
         'T = TypeVar("T")',
         _METHODS,
@@ -106,11 +107,22 @@ def _method(function: Function) -> str:
     optional = [_parameter(argument) for argument in function.arguments if argument.optional]
     parameters = ["self", *required, "*", *optional, "conn: AsyncConnection[object] | None = None"]
     values = ",\n".join(map(_value, function.arguments))
-    return f"""
-    async def {_method_name(function)}({", ".join(parameters)}) -> {_answer(function)}:
-        {docstring(_documentation(function), indent=8)}
-        return await self._call(statements.{_constant(function)}, {{{values}}}, conn)
+    call = f"await self._call(statements.{_constant(function)}, {{{values}}}, conn)"
+    name, strict = _method_name(function), STRICT.get(function.name)
+
+    def method(name: str, documentation: str, answer: str) -> str:
+        return f"""
+    async def {name}({", ".join(parameters)}) -> {_answer(function)}:
+        {docstring(documentation, indent=8)}
+        return {answer}
 """
+
+    if not strict:
+        return method(name, _documentation(function), call)
+    note = f"try_{name} returns every outcome; {name} raises AlreadySatisfied on all but {strict}."
+    return method(name, f"{_documentation(function)}\n\n{note}", f"{strict}({call})") + method(
+        f"try_{name}", f"{_documentation(function)}\n\n{note}", call
+    )
 
 
 def _parameter(argument: Argument) -> str:

@@ -54,8 +54,14 @@ JSON_OBJECTS: Mapping[str, str] = {
     "policy": "Mapping[str, JsonValue]",
     "details": "Mapping[str, JsonValue]",
     "deltas": "Mapping[str, int]",
+    "condition": "Mapping[str, JsonValue]",
 }
 """What a jsonb argument or column of this name holds; any other is a JsonValue."""
+
+
+STRICT: Mapping[str, str] = {"ff_suspend": "suspended"}
+"""Functions with a strict method beside the plain one, which is called try_<name>: its rows go through this function of
+pyff.strict, which raises unless the one outcome came that the caller counts on."""
 
 
 def identifier(name: str) -> str:

@@ -17,6 +17,7 @@ READERS = ROLES - {"ff_signaler"}
 PRODUCERS = {"ff_producer", "ff_operator", "ff_admin"}
 WORKERS = {"ff_worker", "ff_admin"}
 OPERATORS = {"ff_operator", "ff_admin"}
+SIGNALERS = {"ff_signaler", "ff_admin"}
 ADMINS = {"ff_admin"}
 
 MAY_CALL = {
@@ -72,6 +73,22 @@ MAY_CALL = {
     "ff_register_worker": WORKERS,
     "ff_heartbeat_worker": WORKERS,
     "ff_mark_worker_dead": WORKERS,
+    "ff_suspend": WORKERS,
+    "ff_suspend_execution": WORKERS,
+    "ff_create_waitpoint": WORKERS,
+    "ff_close_waitpoint": WORKERS,
+    "ff_observe_signals": WORKERS,
+    "ff_deliver_signal": SIGNALERS,
+    "ff_deliver_approval_signal": OPERATORS,
+    "ff_resume_execution": OPERATORS,
+    "ff_expire_suspension": OPERATORS,
+    "ff_read_waitpoint_token": OPERATORS,
+    "ff_list_suspended": OPERATORS,
+    "ff_list_pending_waitpoints": OPERATORS,
+    "ff_list_signals": OPERATORS,
+    "ff_list_waitpoint_hmac_kids": OPERATORS,
+    "ff_seed_waitpoint_hmac_secret": ADMINS,
+    "ff_rotate_waitpoint_hmac_secret": ADMINS,
     "ff_check_invariants": OPERATORS,
     "ff_revoke_lease": OPERATORS,
     "ff_change_priority": OPERATORS,
@@ -257,6 +274,16 @@ def test_only_registered_errors_are_raised(db):
 NOT_RAISED = {
     "ff_claim_execution": {"not_a_resumed_execution"},
     "ff_claim_resumed_execution": {"use_claim_resumed_execution"},
+    "ff_deliver_approval_signal": {"invalid_source_type"},
+    # The single body is called for handles that were judged good.
+    "ff_complete_many": {
+        "invalid_execution_id",
+        "execution_not_found",
+        "execution_not_active",
+        "stale_lease",
+        "lease_revoked",
+        "lease_expired",
+    },
 }
 
 

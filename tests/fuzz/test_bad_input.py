@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from tests.sql import create, one, table, take
+from tests.sql import create, one, rows, table, take
 
 FUNCTIONS = sorted(
     path.stem
@@ -229,6 +229,62 @@ CLOSE = {
             {"\u0001": 1},
         )
     ],
+    "p_condition": [
+        Jsonb(condition)
+        for condition in (
+            {"kind": "single", "waitpoint_key": "a", "matcher": {"by_name": MEGABYTE}},
+            {"kind": "single", "waitpoint_key": MEGABYTE, "matcher": "wildcard"},
+            {"kind": "single", "waitpoint_key": None, "matcher": "wildcard"},
+            {"kind": "single", "waitpoint_key": ["a"], "matcher": {"one_of": {"a": 1}}},
+            {"kind": "count", "n": 2**70, "count_kind": "distinct_signals", "waitpoints": ["a"]},
+            {"kind": "count", "n": 1e300, "count_kind": "distinct_sources", "waitpoints": ["a"]},
+            {"kind": "count", "n": 1, "count_kind": None, "waitpoints": ["a", None, {}]},
+            {
+                "kind": "count",
+                "n": 1,
+                "count_kind": "distinct_signals",
+                "waitpoints": [str(n) for n in range(5000)],
+            },
+            {"kind": "all_of", "members": [None]},
+            {"kind": "all_of", "members": [{"kind": "all_of", "members": [[]]}]},
+            {"kind": "all_of", "members": [{"kind": "operator_only"}] * 5000},
+            {"kind": "operator_only"},
+            {"kind": "timeout_only"},
+            {"kind": {"kind": "single"}},
+        )
+    ],
+    "p_waitpoints": [
+        Jsonb(waitpoints)
+        for waitpoints in (
+            [None],
+            [[]],
+            [{"key": "a"}],
+            [{"key": MEGABYTE}],
+            [{"key": "a", "waitpoint_id": "not a uuid"}],
+            [{"key": "a", "waitpoint_id": "{018f3a2e7b6c7d1e9f00aabbccddee07}"}],
+            [{"key": "a", "waitpoint_id": str(SOMEBODY)}],
+            [{"use_pending": str(SOMEBODY)}],
+            [{"use_pending": {}}],
+            [{"key": "a"}] * 5000,
+        )
+    ],
+    "p_waitpoint_token": [
+        f"k1:{'0' * 64}",
+        f"k2:{'0' * 64}",
+        f"k1:{'0' * 63}",
+        ":",
+        "k1:",
+        f"k1:{'0' * 64}\n",
+    ],
+    "p_kid": ["k1", "k2", "a:b"],
+    "p_new_kid": ["k1", "k2", "a:b"],
+    "p_secret_hex": ["00" * 32, "g" * 64, "0"],
+    "p_new_secret_hex": ["00" * 32, "g" * 64, "0"],
+    "p_reason_code": ["manual_pause", "waiting_for_approval", "x"],
+    "p_timeout_behavior": ["fail", "escalate", "x"],
+    "p_trigger": ["operator", "policy", "signal"],
+    "p_requested_by": ["worker", "operator"],
+    "p_source_type": ["engine", "operator"],
     "p_limit": [0, 10, 1000, 1001, 10_000, 10_001, 100_000, 100_001],
     "p_fields": [["public_state"], ["public_state", "no_such_field"], ["public_state"] * 101],
     "p_state": ["active", "paused", "draining", "disabled", "ACTIVE"],
@@ -237,7 +293,7 @@ CLOSE = {
     "p_source": ["operator_override", "lease_holder", "flow_cascade", "system_timeout"],
     "p_classification": ["transient", "permanent", "timeout", "cancelled", "infra_crash"],
     "p_percent": [0, 100, 101],
-    "p_name": ["notify", "retention_ms"],
+    "p_name": ["notify", "retention_ms", "max_payload_bytes"],
     "p_key": ["a.b", "a.", ".b", "a", "A.b", "a..b", "a." + "b" * 127],
     "p_tag_key": ["a.b", "a.", ".b", "a", "A.b"],
 }
@@ -258,6 +314,17 @@ PLAUSIBLE = {
     "p_attempt_index": 0,
     "p_family": "lease",
     "p_payload": b"{}",
+    "p_condition": Jsonb({"kind": "single", "waitpoint_key": "a", "matcher": "wildcard"}),
+    "p_waitpoints": Jsonb([{"key": "a"}]),
+    "p_policy": Jsonb({}),
+    "p_reason_code": "waiting_for_signal",
+    "p_requested_by": "worker",
+    "p_timeout_behavior": "expire",
+    "p_kid": "k1",
+    "p_new_kid": "k3",
+    "p_secret_hex": "00" * 32,
+    "p_new_secret_hex": "00" * 32,
+    "p_trigger": "operator",
 }
 PLAUSIBLE_OF_TYPE = {
     "text": "x",
@@ -310,6 +377,15 @@ class Scene:
         create(db, priority=9)
         done = take(db)
         one(db, "ff_complete", handle=done["handle"], result=b"r")
+        one(db, "ff_seed_waitpoint_hmac_secret", kid="k1")
+        create(db, priority=9)
+        waiting = take(db)
+        one(db, "ff_create_waitpoint", handle=waiting["handle"], waitpoint_key="b")
+        wildcard = Jsonb({"kind": "single", "waitpoint_key": "a", "matcher": "wildcard"})
+        point = rows(
+            db, "ff_suspend", handle=waiting["handle"], condition=wildcard, timeout_at_ms=now + 10**9
+        )[0]
+        open_one = one(db, "ff_create_waitpoint", handle=held["handle"], waitpoint_key="a")
         ready, delayed = create(db), create(db, delay_until_ms=now + 10**9)
         db.execute(
             "update ff_exec_core set lease_expires_at_ms = 1, lease_check_at_ms = 1 where lease_id = %s",
@@ -324,12 +400,24 @@ class Scene:
         lapsed_by = {f"p_{name}": lapsed[name] for name in ("lease_id", "lease_epoch", "attempt_id")}
         # Each is a set of arguments that belong together: a function meets all of them.
         self.sets = [
-            {"p_execution_id": held["execution_id"], "p_handle": held["handle"], **held_by},
+            {
+                "p_execution_id": held["execution_id"],
+                "p_handle": held["handle"],
+                "p_waitpoint_id": open_one["waitpoint_id"],
+                "p_waitpoint_token": open_one["waitpoint_token"],
+                **held_by,
+            },
             {"p_execution_id": lapsed["execution_id"], "p_handle": lapsed["handle"], **lapsed_by},
             {"p_execution_id": ready, "p_grant_id": grants[0]["grant_id"], "p_handle": done["handle"]},
             {"p_execution_id": paused["execution_id"], "p_grant_id": grants[1]["grant_id"]},
             {"p_execution_id": delayed},
             {"p_execution_id": done["execution_id"]},
+            {
+                "p_execution_id": waiting["execution_id"],
+                "p_handle": waiting["handle"],
+                "p_waitpoint_id": point["waitpoint_id"],
+                "p_waitpoint_token": point["waitpoint_token"],
+            },
         ]
 
     def query(self, function, names):
@@ -381,6 +469,12 @@ def call(db, scene, function, args):
         db.execute("rollback to fuzz")
 
 
+def bad(argument):
+    """What to try on an argument: by its type, and by its name as far as that type can carry it."""
+    close = [v for v in CLOSE.get(argument["name"], []) if isinstance(v, str) == (argument["type"] == "text")]
+    return [*BAD[argument["type"]], *close]
+
+
 def huge(value):
     """Slow to send: one execution is enough to try it on."""
     return len(value if hasattr(value, "__len__") else str(value)) > 1000
@@ -418,7 +512,7 @@ def test_one_bad_argument_is_a_result_or_a_registered_error(db, scene, function)
                 for b in found
                 if not b["optional"] or b["name"] in known or b is a
             }
-            for value in [*BAD[a["type"]], *CLOSE.get(a["name"], [])]:
+            for value in bad(a):
                 if known is scene.sets[0] or not huge(value):
                     call(db, scene, function, {**args, a["name"]: value})
             if not known.keys() & {b["name"] for b in found}:
@@ -443,7 +537,7 @@ def test_any_mixture_of_arguments_is_a_result_or_a_registered_error(db, scene, d
         if choice == "default" and a["optional"]:
             continue
         if choice == "bad":
-            args[a["name"]] = data.draw(st.sampled_from([*BAD[a["type"]], *CLOSE.get(a["name"], [])]))
+            args[a["name"]] = data.draw(st.sampled_from(bad(a)))
         elif choice == "random" and a["type"] in RANDOM:
             args[a["name"]] = data.draw(RANDOM[a["type"]])
         else:
@@ -460,7 +554,19 @@ JSON = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["priority", "retry_policy", "backoff", "type", "delay_until_ms", "a.b"])
+            st.sampled_from(
+                [
+                    "priority",
+                    "retry_policy",
+                    "backoff",
+                    "type",
+                    "delay_until_ms",
+                    "a.b",
+                    "kind",
+                    "members",
+                    "n",
+                ]
+            )
             | st.text(characters(), max_size=8),
             inner,
             max_size=3,

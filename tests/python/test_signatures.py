@@ -13,7 +13,7 @@ import pytest
 
 from pyff import AsyncEngine, Engine, PublicState
 
-OWN_METHODS = {"close", "subscribe", "tail"}
+OWN_METHODS = {"close", "subscribe", "tail", "try_suspend"}
 
 FUNCTIONS = """
 select r.routine_name, r.specific_name, p.proretset, t.typname,

@@ -20,6 +20,7 @@ READS = [
 ]
 # Columns of the tables that describe leaves out, and those it adds.
 HIDDEN = {
+    "open_waitpoints",
     "partition_key",
     "payload",
     "request_hash",

@@ -11,6 +11,8 @@ begin
         select v.invariant, v.subject, v.detail from ff__invariants_events() v
         union all
         select v.invariant, v.subject, v.detail from ff__invariants_streams() v
+        union all
+        select v.invariant, v.subject, v.detail from ff__invariants_suspension() v
         limit p_limit;
 end
 $$;

@@ -17,8 +17,8 @@ begin
         perform ff__invalid('p_value', 'must be on or off');
     elsif p_name = 'retention_ms' and p_value !~ '^(0|[1-9][0-9]{0,14})$' then
         perform ff__invalid('p_value', 'must be a number of milliseconds, 0 or more');
-    elsif p_name = 'max_payload_bytes' and p_value !~ '^[1-9][0-9]{0,7}$' then
-        perform ff__invalid('p_value', 'must be a number of bytes, 1 to 99999999');
+    elsif p_name like 'max\_%' and p_value !~ '^[1-9][0-9]{0,8}$' then
+        perform ff__invalid('p_value', 'must be a number, 1 or more');
     end if;
     value := p_value;
     update ff_setting s set value = p_value where s.name = p_name and s.value <> p_value;
@@ -27,6 +27,6 @@ $$;
 
 comment on function ff_set_setting(text, text) is
 $$Changes one setting of the engine; answers with the value before.
-notify: on | off. retention_ms: milliseconds. max_payload_bytes: bytes.
+notify: on | off. retention_ms: milliseconds. max_*: the engine's limits, as numbers.
 
 Errors: invalid_input$$;

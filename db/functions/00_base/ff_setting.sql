@@ -19,7 +19,7 @@ end
 $$;
 
 comment on function ff_setting(text) is
-$$The value of one setting of the engine: notify, retention_ms, max_payload_bytes; and, as pyff migrate recorded them, schema_version,
+$$The value of one setting of the engine: notify, retention_ms, the limits max_*; and, as pyff migrate recorded them, schema_version,
 functions_sha256 and pyff_version, by which a client sees whether the database is what it was made for.
 
 Errors: invalid_input$$;

@@ -1,7 +1,8 @@
 -- The end of an attempt: its row, its stream, and the one ending event of its lease if there is a lease that has had none:
 -- `released` with p_reason, or `expired` when p_timer names the timer that ended it or its time had run out unnoticed.
 -- p_op is what a replay must ask for: complete | fail | cancel by the lease holder, override | expire | reclaim
--- otherwise. The caller moves the execution on, in ff__terminate, ff__requeue or ff__lease.
+-- otherwise. What the attempt left open is closed with p_close_reason. The caller moves the execution on, in
+-- ff__terminate, ff__requeue or ff__lease.
 create or replace function ff__end_attempt(
     e ff_exec,
     p_op text,
@@ -14,13 +15,15 @@ create or replace function ff__end_attempt(
     p_classification text default null,
     p_result bytea default null,
     p_result_encoding text default null,
-    p_release_detail jsonb default null
+    p_release_detail jsonb default null,
+    p_close_reason text default 'attempt_ended'
 ) returns ff_exec
 language plpgsql volatile
 as $$
 begin
     if e.loose_ends then
-        e := ff__tie_loose_ends(e, ff__close_reason(p_outcome));
+        e := ff__tie_loose_ends(e, p_close_reason, case when p_close_reason like 'timed_out%' then 'suspension_timeout'
+                                                        else ff__close_reason(p_outcome) end);
     end if;
     if e.lease_id is null then
         -- Paused: the record of the pause stays, its holder may still replay it.

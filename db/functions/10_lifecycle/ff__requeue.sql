@@ -3,7 +3,7 @@
 -- its failure, attempt_interrupted pauses a running one and stops its clock. p_delay_until_ms is the wake-up time.
 -- First match: an operator's hold stays; a delay in the future, for p_reason, else as it stands, else by attempt_state;
 -- ready, which wakes the lane. pending_replay_attempt wipes what the last run left and arms the deadline anew, from
--- p_replay_deadline_ms. Returns the public state.
+-- p_replay_deadline_ms. p_closed_waitpoints: how many a resume has closed. Returns the public state.
 create or replace function ff__requeue(
     e ff_exec,
     p_attempt_state text default null,
@@ -11,7 +11,8 @@ create or replace function ff__requeue(
     p_reason text default null,
     p_failure_reason text default null,
     p_failure_category text default null,
-    p_replay_deadline_ms bigint default null
+    p_replay_deadline_ms bigint default null,
+    p_closed_waitpoints int default 0
 ) returns text
 language plpgsql volatile
 as $$
@@ -52,6 +53,8 @@ begin
         deadline_at_ms = case when not v_replay then c.deadline_at_ms
                               when p_replay_deadline_ms is not null then e.now_ms + p_replay_deadline_ms
                               when c.deadline_at_ms > e.now_ms then c.deadline_at_ms end,
+        current_suspension_id = null, current_waitpoint_id = null,
+        open_waitpoints = c.open_waitpoints - p_closed_waitpoints,
         delay_until_ms = case when v_delayed then p_delay_until_ms end,
         not_before_ms = case when v_hold or v_delayed then c.not_before_ms end,
         lease_id = null, lease_ttl_ms = null, lease_expires_at_ms = null, lease_check_at_ms = null,

@@ -53,6 +53,9 @@ begin
     delete from ff_stream_frame f using unnest(v_ids) x(id) where f.execution_id = x.id;
     delete from ff_stream_summary s using unnest(v_ids) x(id) where s.execution_id = x.id;
     delete from ff_stream_meta m using unnest(v_ids) x(id) where m.execution_id = x.id;
+    delete from ff_signal s using unnest(v_ids) x(id) where s.execution_id = x.id;
+    delete from ff_waitpoint w using unnest(v_ids) x(id) where w.execution_id = x.id;
+    delete from ff_suspension s using unnest(v_ids) x(id) where s.execution_id = x.id;
     delete from ff_attempt a using unnest(v_ids) x(id) where a.execution_id = x.id;
     delete from ff_claim_grant g using unnest(v_ids) x(id) where g.execution_id = x.id;
     delete from ff_exec_input i using unnest(v_ids) x(id) where i.execution_id = x.id;

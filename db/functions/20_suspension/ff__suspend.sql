@@ -1,0 +1,234 @@
+-- ff_suspend and ff_suspend_execution. Locks the execution; everything that hangs off it is written under that lock.
+-- Order: shapes, replays, the fence, the key, the waitpoints; then either the condition holds already for the signals
+-- that pending waitpoints have buffered, or the attempt pauses.
+create or replace function ff__suspend(
+    p_fence ff_fence,
+    p_condition jsonb,
+    p_waitpoints jsonb,
+    p_reason_code text,
+    p_timeout_ms bigint,
+    p_timeout_at_ms bigint,
+    p_timeout_behavior text,
+    p_policy jsonb,
+    p_reason_detail text,
+    p_requested_by text,
+    p_continuation_pointer text,
+    p_suspension_id uuid,
+    p_idempotency_key text
+) returns setof ff_suspend_row
+language plpgsql volatile
+as $$
+declare
+    v_key text := nullif(p_idempotency_key, '');
+    v_max_chars int := ff__limit('max_name_chars');
+    v_behavior text;
+    v_policy jsonb;
+    v_hash bytea;
+    v_verdict text;
+    v_handle text;
+    v_bindings ff_binding[];
+    v_rows ff_suspend_row[] := '{}'::ff_suspend_row[];
+    v_fresh int := 0;
+    v_open int;
+    v_closed int;
+    v_pending uuid[] := '{}'::uuid[];
+    v_names text[];
+    v_token text;
+    v record;
+    e ff_exec;
+    k ff_waitpoint_hmac;
+    b ff_binding;
+    w ff_waitpoint;
+    s ff_suspension;
+    r ff_suspend_row;
+begin
+    perform ff__check_reason_code(p_reason_code);
+    if p_requested_by is null or p_requested_by not in ('worker', 'operator', 'policy', 'system_timeout_policy') then
+        perform ff__invalid('p_requested_by', 'must be worker, operator, policy or system_timeout_policy');
+    elsif num_nonnulls(p_timeout_ms, p_timeout_at_ms) = 2 then
+        perform ff__invalid_timeout('is given twice, as a length and as a time');
+    elsif p_timeout_ms not between 1 and 315360000000 then
+        perform ff__invalid_timeout('is not between 1 and 315360000000 ms');
+    elsif p_timeout_behavior not in ('fail', 'cancel', 'expire', 'auto_resume_with_timeout_signal', 'escalate') then
+        perform ff__invalid_timeout('has an unknown behavior');
+    elsif p_timeout_behavior is not null and num_nonnulls(p_timeout_ms, p_timeout_at_ms) = 0 then
+        perform ff__invalid_timeout('has a behavior and no time');
+    elsif p_condition is null then
+        perform ff__invalid('p_condition', 'must not be null');
+    end if;
+    if num_nonnulls(p_timeout_ms, p_timeout_at_ms) = 1 then
+        v_behavior := coalesce(p_timeout_behavior, 'fail');
+    end if;
+    v := ff__check_condition(p_condition, p_fence.execution_id, ff__limit('max_condition_nodes'), v_max_chars);
+    if p_condition ->> 'kind' = 'timeout_only' and v_behavior is null then
+        perform ff__condition_fault('timeout_only_without_deadline', '');
+    end if;
+    v_bindings := ff__check_bindings(p_waitpoints, v.targets, p_fence.execution_id, v_max_chars);
+    v_policy := ff__resume_policy(p_policy);
+    if octet_length(p_continuation_pointer) > 65536 then
+        perform ff__invalid('p_continuation_pointer', 'must have at most 65536 bytes');
+    elsif v_key is not null then
+        perform ff__check_text('p_idempotency_key', v_key, 1, 512);
+    end if;
+    v_hash := sha256(convert_to(jsonb_build_array(p_condition, nullif(p_waitpoints, '[]'), v_policy, p_reason_code,
+                                                  p_timeout_ms, p_timeout_at_ms, v_behavior)::text, 'UTF8'));
+
+    e := ff__open(p_fence.execution_id);
+    if p_fence.attempt_index is null then
+        select a.attempt_index into p_fence.attempt_index from ff_attempt a
+         where a.execution_id = e.execution_id and a.attempt_id = p_fence.attempt_id;
+    end if;
+    v_handle := ff__encode_handle(e.partition_key, e.execution_id, p_fence.attempt_index, p_fence.lease_id,
+                                  p_fence.lease_epoch, p_fence.attempt_id);
+    v_verdict := ff__verdict(e, p_fence, 'suspend');
+    if v_key is not null then
+        select x.* into s from ff_suspension x where x.execution_id = e.execution_id and x.idempotency_key = v_key;
+        if found and s.request_hash <> v_hash then
+            perform ff__raise('idempotency_conflict',
+                              'this idempotency key was used for another suspension of the execution',
+                              jsonb_build_object('execution_id', p_fence.wire_id, 'suspension_id', s.suspension_id));
+        elsif found and v_verdict is null and s.close_reason in ('resumed', 'operator_resume', 'timed_out_auto_resume') then
+            return query select x.* from ff__suspension_rows(e, s, 'already_resumed', true, v_handle) x;
+            return;
+        elsif found and v_verdict is null and s.closed_at_ms is not null and s.outcome = 'suspended' then
+            -- It ended with its attempt and never resumed, and this is another run: there is nothing to go on from.
+            update ff_suspension x set idempotency_key = null where x.suspension_id = s.suspension_id;
+        elsif found then
+            return query select x.* from ff__suspension_rows(e, s, s.outcome, true, v_handle) x;
+            return;
+        end if;
+    end if;
+    if v_verdict = 'replay' then
+        select x.* into s from ff_suspension x
+         where x.suspension_id = ((ff__recorded_release(p_fence, 'suspend')).release_detail ->> 'suspension_id')::uuid;
+        return query select x.* from ff__suspension_rows(e, s, s.outcome, true, v_handle) x;
+        return;
+    elsif p_waitpoints is not null and coalesce(v_verdict, 'none') in ('none', 'lease_expired', 'lease_revoked') then
+        -- A condition that held already left the lease as it was. Such a suspension has bound a pending waitpoint.
+        select x.* into s
+          from unnest(v_bindings) o(waitpoint_key, waitpoint_id, pending)
+          join ff_waitpoint y on y.waitpoint_id = o.waitpoint_id and y.close_reason = 'already_satisfied'
+          join ff_suspension x on x.suspension_id = y.suspension_id
+         where o.pending and x.execution_id = e.execution_id and x.lease_id = p_fence.lease_id
+           and x.lease_epoch = p_fence.lease_epoch and x.attempt_id = p_fence.attempt_id and x.request_hash = v_hash
+         limit 1;
+        if found then
+            return query select x.* from ff__suspension_rows(e, s, 'already_satisfied', true, v_handle) x;
+            return;
+        end if;
+    end if;
+    if p_timeout_at_ms <= e.now_ms then
+        perform ff__invalid_timeout('has passed');
+    elsif v_verdict is not null then
+        perform ff__fence(p_fence);
+    end if;
+
+    -- A flow that was cancelled (other than cancel_flow_only) refuses here.
+    select c.open_waitpoints,
+           (select x.suspension_id from ff_suspension x where x.execution_id = c.execution_id and x.closed_at_ms is null)
+      into v_open, s.suspension_id
+      from ff_exec_core c where c.execution_id = e.execution_id;
+    if s.suspension_id is not null then
+        perform ff__raise('corrupt_state', format('execution %s is active and has an open suspension', p_fence.wire_id),
+                          jsonb_build_object('execution_id', p_fence.wire_id, 'suspension_id', s.suspension_id));
+    end if;
+    k := ff__active_key();
+    s.waitpoint_ids := '{}'::uuid[];
+    foreach b in array v_bindings loop
+        if b.pending then
+            perform ff__check_pending(e, b.waitpoint_id);
+            v_pending := v_pending || b.waitpoint_id;
+        else
+            v_fresh := v_fresh + 1;
+            b.waitpoint_id := coalesce(b.waitpoint_id, ff__mint_id(e.now_ms, e.partition_key));
+        end if;
+        s.waitpoint_ids := s.waitpoint_ids || b.waitpoint_id;
+    end loop;
+    if v_open + v_fresh > ff__limit('max_open_waitpoints') then
+        perform ff__waitpoint_limit(e);
+    end if;
+
+    s.suspension_id := coalesce(p_suspension_id, ff__mint_id(e.now_ms, e.partition_key));
+    s.timeout_at_ms := coalesce(p_timeout_at_ms, e.now_ms + p_timeout_ms);
+    s.policy := v_policy;
+    insert into ff_suspension (
+        suspension_id, execution_id, lease_id, attempt_id, lease_epoch, suspended_at_ms, timeout_at_ms, attempt_index,
+        suspension_no, outcome, reason_code, requested_by, timeout_behavior, reason_detail, continuation_pointer,
+        idempotency_key, request_hash, waitpoint_ids, condition, policy)
+    values (
+        s.suspension_id, e.execution_id, e.lease_id, e.current_attempt_id, e.lease_epoch, e.now_ms, s.timeout_at_ms,
+        e.current_attempt_index,
+        1 + coalesce((select max(x.suspension_no) from ff_suspension x where x.execution_id = e.execution_id), 0),
+        'suspended', p_reason_code, p_requested_by, v_behavior, left(p_reason_detail, 4096), p_continuation_pointer,
+        v_key, v_hash, s.waitpoint_ids, p_condition, v_policy)
+    on conflict (suspension_id) do nothing;
+    if not found then
+        perform ff__raise('suspension_conflict', format('there is a suspension %s already', s.suspension_id),
+                          jsonb_build_object('execution_id', p_fence.wire_id, 'suspension_id', s.suspension_id));
+    end if;
+    for v_n in 1..cardinality(v_bindings) loop
+        b := v_bindings[v_n];
+        w.waitpoint_id := s.waitpoint_ids[v_n];
+        w.waitpoint_key := coalesce(b.waitpoint_key, 'wpk:' || w.waitpoint_id::text);
+        v_names := case p_condition ->> 'kind' when 'operator_only' then '{__operator_only__}'
+                                               when 'timeout_only' then '{__timeout_only__}'
+                                               else ff__required_names(v.targets, w.waitpoint_key) end;
+        if b.pending then
+            update ff_waitpoint x set
+                state = 'active', suspension_id = s.suspension_id, ordinal = v_n - 1, activated_at_ms = e.now_ms,
+                expires_at_ms = s.timeout_at_ms, required_signal_names = v_names
+             where x.waitpoint_id = w.waitpoint_id returning x.* into w;
+            v_token := ff__show_token(e, w);
+        else
+            v_token := ff__waitpoint_token(k.kid, k.secret, ff__wire_id(e.partition_key, e.execution_id), w.waitpoint_id);
+            insert into ff_waitpoint (
+                waitpoint_id, execution_id, suspension_id, created_at_ms, activated_at_ms, expires_at_ms, attempt_index,
+                ordinal, state, waitpoint_key, token_kid, token_fingerprint, required_signal_names)
+            values (
+                w.waitpoint_id, e.execution_id, s.suspension_id, e.now_ms, e.now_ms, s.timeout_at_ms,
+                e.current_attempt_index, v_n - 1, 'active', w.waitpoint_key, k.kid, ff__fingerprint(v_token), v_names)
+            on conflict (waitpoint_id) do nothing;
+            if not found then
+                perform ff__waitpoint_conflict(e, w.waitpoint_id);
+            end if;
+        end if;
+        v_rows := v_rows || ('suspended', false, s.suspension_id, v_n - 1, w.waitpoint_id, w.waitpoint_key, v_token,
+                             s.timeout_at_ms, v_handle)::ff_suspend_row;
+    end loop;
+
+    if v_pending <> '{}' and ff__bind_signals(e, s.suspension_id, p_condition, v_pending) then
+        v_closed := ff__close_suspension(e, s, 'already_satisfied');
+        update ff_exec_core c set
+            open_waitpoints = c.open_waitpoints + v_fresh - v_closed, last_mutation_at_ms = e.now_ms,
+            last_event_ord = e.ord
+         where c.execution_id = e.execution_id;
+        e := ff__emit_wait(e, 'suspension', 'already_satisfied', null, s.suspension_id, s.waitpoint_ids[1],
+                           jsonb_build_object('reason_code', p_reason_code));
+        foreach r in array v_rows loop
+            r.outcome := 'already_satisfied';
+            return next r;
+        end loop;
+        return;
+    end if;
+
+    e := ff__pause_attempt(e, 'suspend', 'suspend', jsonb_build_object('suspension_id', s.suspension_id));
+    update ff_exec_core c set
+        lifecycle_phase = 'suspended', ownership_state = 'unowned', eligibility_state = 'not_applicable',
+        blocking_reason = ff__blocking_reason(p_reason_code), blocking_detail = left(p_reason_detail, 4096), attempt_state = 'attempt_interrupted',
+        attempt_remaining_ms = case when c.attempt_timeout_at_ms is not null
+                                    then greatest(1, c.attempt_timeout_at_ms - e.now_ms) end,
+        lease_id = null, lease_ttl_ms = null, lease_expires_at_ms = null, lease_check_at_ms = null,
+        worker_id = null, worker_instance_id = null, attempt_timeout_at_ms = null,
+        current_suspension_id = s.suspension_id, current_waitpoint_id = s.waitpoint_ids[1],
+        open_waitpoints = c.open_waitpoints + v_fresh,
+        last_transition_at_ms = e.now_ms, last_mutation_at_ms = e.now_ms, last_event_ord = e.ord
+     where c.execution_id = e.execution_id;
+    e := ff__emit_wait(e, 'suspension', 'suspended', p_reason_code, s.suspension_id, s.waitpoint_ids[1],
+                       jsonb_strip_nulls(jsonb_build_object(
+                           'requested_by', p_requested_by, 'waitpoints', cardinality(s.waitpoint_ids),
+                           'timeout_at_ms', s.timeout_at_ms, 'timeout_behavior', v_behavior)));
+    foreach r in array v_rows loop
+        return next r;
+    end loop;
+end
+$$;

@@ -1,0 +1,90 @@
+-- Locks: the execution, after the token was verified without any lock. Replay with the same signal id, or the same
+-- idempotency key within its time: duplicate, nothing written.
+create or replace function ff_deliver_signal(
+    p_execution_id text,
+    p_waitpoint_id uuid,
+    p_waitpoint_token text,
+    p_signal_name text,
+    p_payload bytea default null,
+    p_signal_id uuid default null,
+    p_signal_category text default 'external',
+    p_source_type text default 'external',
+    p_source_identity text default '',
+    p_correlation_id text default null,
+    p_payload_encoding text default null,
+    p_idempotency_key text default null,
+    p_dedup_ttl_ms bigint default 86400000,
+    p_resume_delay_ms bigint default null,
+    out outcome text,
+    out signal_id uuid,
+    out effect text,
+    out matched boolean,
+    out resumed boolean,
+    out public_state text
+)
+language plpgsql volatile security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    v_id uuid := ff__execution_uuid(p_execution_id);
+    v_max int := ff__limit('max_name_chars');
+    e ff_exec;
+    w ff_waitpoint;
+    g ff_signal;
+    r ff_signal_row;
+begin
+    perform ff__check_signal(p_waitpoint_id, p_signal_name, p_payload, p_source_type, p_dedup_ttl_ms, p_resume_delay_ms,
+                             v_max);
+    perform ff__check_chars('p_signal_category', p_signal_category, 1, v_max);
+    perform ff__check_chars('p_source_type', p_source_type, 1, v_max);
+    perform ff__check_chars('p_source_identity', p_source_identity, 0, v_max);
+    if p_correlation_id is not null then
+        perform ff__check_chars('p_correlation_id', p_correlation_id, 0, v_max);
+    end if;
+    if p_payload_encoding is not null then
+        perform ff__check_text('p_payload_encoding', p_payload_encoding, 0, 64);
+    end if;
+    if p_idempotency_key is not null then
+        perform ff__check_text('p_idempotency_key', p_idempotency_key, 0, 512);
+    end if;
+
+    perform ff__verify_token(p_waitpoint_token, p_execution_id, v_id, p_waitpoint_id);
+    e := ff__open(v_id);
+    select x.* into w from ff_waitpoint x where x.waitpoint_id = p_waitpoint_id and x.execution_id = e.execution_id;
+    if not found then
+        -- Gone since, with its execution.
+        perform ff__bad_token(p_execution_id, p_waitpoint_id);
+    end if;
+    g.signal_id := p_signal_id;
+    g.signal_name := p_signal_name;
+    g.signal_category := p_signal_category;
+    g.source_type := p_source_type;
+    g.source_identity := p_source_identity;
+    g.correlation_id := p_correlation_id;
+    g.payload := p_payload;
+    g.payload_encoding := p_payload_encoding;
+    g.idempotency_key := nullif(p_idempotency_key, '');
+    r := ff__accept_signal(e, w, g, p_dedup_ttl_ms, p_resume_delay_ms);
+    outcome := r.outcome;
+    signal_id := r.signal_id;
+    effect := r.effect;
+    matched := r.matched;
+    resumed := r.resumed;
+    public_state := r.public_state;
+end
+$$;
+
+comment on function ff_deliver_signal(text, uuid, text, text, bytea, uuid, text, text, text, text, text, text, bigint, bigint) is
+$$Delivers a signal to a waitpoint. The token of the waitpoint is the authority; whoever lacks it learns nothing about what
+exists. A pending waitpoint keeps the signal for the suspension that will bind it. On an active one it counts if the
+condition accepts its name (matched), and the execution resumes once the condition is satisfied: at once, after
+p_resume_delay_ms, or after the delay of the suspension's policy. p_signal_id, or p_idempotency_key for p_dedup_ttl_ms,
+makes a repetition recognisable.
+
+Outcomes: outcome = accepted | duplicate
+Outcomes: effect = buffered_for_pending_waitpoint | appended_to_waitpoint | resume_condition_satisfied
+Nullable: matched
+Errors: invalid_input, invalid_execution_id, invalid_signal_name, payload_too_large, invalid_source_type, missing_token, invalid_token, token_expired, signal_conflict, idempotency_conflict, target_not_signalable, waitpoint_closed, pending_waitpoint_expired, signal_limit_exceeded, corrupt_state$$;

@@ -1,0 +1,43 @@
+create or replace function ff_observe_signals(
+    p_handle text, p_suspension_id uuid default null, p_matched_only boolean default false
+) returns table (
+    signal_id uuid, signal_name text, signal_category text, source_type text, source_identity text, correlation_id text,
+    accepted_at_ms bigint, payload bytea, payload_encoding text, waitpoint_id uuid, waitpoint_key text, matched boolean,
+    consumed boolean, suspension_id uuid
+)
+language plpgsql stable security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    v_fence ff_fence := ff__decode_handle(p_handle);
+    v_id uuid;
+begin
+    if p_matched_only is null then
+        perform ff__invalid('p_matched_only', 'must not be null');
+    end if;
+    select s.suspension_id into v_id
+      from ff_exec_core c
+      join ff_attempt a on a.execution_id = c.execution_id and a.attempt_index = c.current_attempt_index
+      join ff_suspension s on s.execution_id = a.execution_id and s.attempt_index = a.attempt_index
+     where c.execution_id = v_fence.execution_id and a.attempt_index = v_fence.attempt_index
+       and a.attempt_id = v_fence.attempt_id and (p_suspension_id is null or s.suspension_id = p_suspension_id)
+     order by s.suspension_no desc limit 1;
+    return query
+        select g.signal_id, g.signal_name, g.signal_category, g.source_type, g.source_identity, g.correlation_id,
+               g.accepted_at_ms, g.payload, g.payload_encoding, g.waitpoint_id, w.waitpoint_key, g.matched,
+               g.consumed_by is not null, g.suspension_id
+          from ff_signal g join ff_waitpoint w on w.waitpoint_id = g.waitpoint_id
+         where g.suspension_id = v_id and (g.matched or not p_matched_only)
+         order by g.seq;
+end
+$$;
+
+comment on function ff_observe_signals(text, uuid, boolean) is
+$$The signals of a suspension of the handle's attempt, in the order of their arrival: of the latest, or of p_suspension_id.
+The handle that suspended serves, and every later one of the same attempt. Repeatable; changes nothing. No rows: nothing
+was received, or the handle is of an older attempt.
+
+Nullable: correlation_id, payload, payload_encoding, matched
+Errors: invalid_input, invalid_handle$$;

@@ -1,0 +1,48 @@
+-- Locks: the keystore (advisory). Replay: already_seeded, nothing written.
+create or replace function ff_seed_waitpoint_hmac_secret(
+    p_kid text,
+    p_secret_hex text default null,
+    out outcome text,
+    out kid text,
+    out same_secret boolean,
+    out active boolean
+)
+language plpgsql volatile security definer
+set search_path from current
+as $$
+declare
+    v_secret bytea := ff__check_kid('p_kid', p_kid, p_secret_hex);
+    v_now bigint;
+    v_other text;
+    k ff_waitpoint_hmac;
+begin
+    perform ff__lock_keystore();
+    v_now := ff_now_ms();
+    kid := p_kid;
+    select h.* into k from ff_waitpoint_hmac h where h.kid = p_kid;
+    if found then
+        outcome := 'already_seeded';
+        same_secret := case when p_secret_hex is not null then k.secret is not distinct from v_secret end;
+        active := k.active;
+        return;
+    end if;
+    select h.kid into v_other from ff_waitpoint_hmac h where h.active;
+    if found then
+        perform ff__raise('hmac_already_seeded', format('the key %s is active', v_other),
+                          jsonb_build_object('kid', p_kid, 'active_kid', v_other));
+    end if;
+    insert into ff_waitpoint_hmac (kid, secret, active, installed_at_ms) values (p_kid, v_secret, true, v_now);
+    perform ff__say_operator('hmac_seeded', v_now, jsonb_build_object('kid', p_kid));
+    outcome := 'seeded';
+    active := true;
+end
+$$;
+
+comment on function ff_seed_waitpoint_hmac_secret(text, text) is
+$$Installs the first key that signs waitpoint tokens. Without p_secret_hex (64 hexadecimal digits) the server makes the
+secret itself, and it never crosses the wire. Safe to call on every start, from everywhere at once: a key that is there
+stays as it is, and same_secret says whether it has the secret that was given.
+
+Outcomes: outcome = seeded | already_seeded
+Nullable: same_secret
+Errors: invalid_input, invalid_kid, invalid_secret, hmac_already_seeded$$;

@@ -1,3 +1,0 @@
--- Keeps the number free for the tables of suspension.
-
-set local lock_timeout = '10s';

@@ -1,0 +1,136 @@
+"""`pyff signal` and the Python methods."""
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+
+import psycopg
+import pytest
+
+import pyff
+from pyff import demo
+from tests.sql import execution
+from tests.suspension.support import APPROVAL, deliver, run, signals, suspended, waitpoint
+
+
+def signal(dsn, claim, point, *options, token=None, name="approve", **env):
+    command = [
+        sys.executable,
+        "-m",
+        "pyff",
+        "signal",
+        claim["execution_id"],
+        str(point["waitpoint_id"]),
+        name,
+    ]
+    return subprocess.run(
+        [*command, *options],
+        input=token,
+        env={**os.environ, "PYFF_DSN": dsn, **env},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_the_command_delivers_a_signal(db, dsn):
+    claim, point = suspended(db)
+    options = [
+        "--payload",
+        "fine ü",
+        "--source",
+        "anna",
+        "--correlation-id",
+        "c",
+        "--idempotency-key",
+        "k",
+        "--json",
+    ]
+    done = signal(dsn, claim, point, *options, "--token", point["waitpoint_token"])
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert (answer["outcome"], answer["resumed"], answer["public_state"]) == ("accepted", True, "resumable")
+    (g,) = signals(db, claim)
+    assert (bytes(g["payload"]).decode(), g["payload_encoding"], g["source_identity"]) == (
+        "fine ü",
+        "utf8",
+        "anna",
+    )
+    again = signal(dsn, claim, point, *options, PYFF_WAITPOINT_TOKEN=point["waitpoint_token"])
+    assert json.loads(again.stdout)["outcome"] == "duplicate"
+
+
+def test_the_token_comes_from_the_input_and_a_delay_from_an_option(db, dsn):
+    claim, point = suspended(db)
+    done = signal(
+        dsn, claim, point, "--token", "-", "--resume-delay-ms", "60000", token=point["waitpoint_token"] + "\n"
+    )
+    assert done.stdout == "accepted: resume_condition_satisfied; the execution is delayed\n"
+
+
+def test_what_is_refused_is_one_line_and_a_hint_without_the_token(db, dsn):
+    claim, point = suspended(db)
+    done = signal(dsn, claim, point)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("pyff: a signal needs the token")
+    token = "k1:" + "0" * 64
+    done = signal(dsn, claim, point, "--token", token)
+    assert done.returncode == 1
+    assert done.stderr.startswith("pyff: the token does not open this waitpoint\n  hint:")
+    assert "0" * 64 not in done.stderr
+    done = signal(dsn, claim, {"waitpoint_id": "x"}, "--token", token)
+    assert done.returncode == 2
+
+
+def test_the_demonstration_waits_for_an_approval_that_another_process_gives(db, dsn):
+    said = []
+    story = demo.run(dsn, said.append)
+    assert story.approved
+    assert story.completed == story.submitted
+    assert "demo-1:" in said[0]
+    assert said[1].endswith("accepted: resume_condition_satisfied; the execution is resumable")
+    assert "('approve', 'the boss', 'fine with me')" in said[2]
+    assert demo.run(dsn, said.append).approved  # the key is there already
+
+
+def test_suspend_is_strict_and_try_suspend_tells(db, dsn):
+    with pyff.Engine(dsn) as engine:
+        claim = run(db)
+        point = waitpoint(db, claim["handle"])
+        deliver(db, claim, point)
+        bind = [{"use_pending": str(point["waitpoint_id"])}]
+        with pytest.raises(pyff.AlreadySatisfied) as caught:
+            engine.suspend(claim["handle"], APPROVAL, waitpoints=bind)
+        assert caught.value.detail["outcome"] == "already_satisfied"
+        assert uuid.UUID(str(caught.value.detail["suspension_id"]))
+        (row,) = engine.try_suspend(claim["handle"], APPROVAL, waitpoints=bind)
+        assert (row.outcome, row.replayed) == ("already_satisfied", True)
+        (row,) = engine.suspend(claim["handle"], APPROVAL, idempotency_key="k")
+        assert row.outcome == "suspended"
+        engine.resume_execution(claim["execution_id"])
+        again = engine.claim("default", "w", "w-1")
+        with pytest.raises(pyff.AlreadySatisfied) as caught:
+            engine.suspend(again.handle, APPROVAL, idempotency_key="k")
+        assert caught.value.detail["outcome"] == "already_resumed"
+
+
+async def test_the_async_methods_do_the_same(db, dsn):
+    claim = run(db)
+    async with pyff.AsyncEngine(dsn) as engine:
+        (row,) = await engine.suspend(claim["handle"], APPROVAL)
+        answer = await engine.deliver_signal(
+            claim["execution_id"], row.waitpoint_id, row.waitpoint_token, "approve"
+        )
+        assert answer.resumed
+        assert answer.public_state is pyff.PublicState.RESUMABLE
+
+
+def test_a_suspension_is_part_of_the_callers_transaction(db, dsn):
+    claim = run(db)
+    with psycopg.connect(dsn) as conn, pyff.Engine(dsn) as engine:
+        engine.suspend(claim["handle"], APPROVAL, conn=conn)
+        conn.rollback()
+    assert execution(db, claim["execution_id"])["public_state"] == "active"
