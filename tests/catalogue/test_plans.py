@@ -85,7 +85,13 @@ def crowd(db, clock):
         payloads=[b""] * MANY,
         required_capabilities=["gpu"],
     )
-    rows(db, "ff_create_executions", lane_id="default", payloads=[b""] * MANY, deadline_at_ms=clock.now() + 10**7)
+    rows(
+        db,
+        "ff_create_executions",
+        lane_id="default",
+        payloads=[b""] * MANY,
+        deadline_at_ms=clock.now() + 10**7,
+    )
 
 
 def test_a_create_a_claim_a_renewal_and_a_completion_read_only_what_they_want(db, clock, explained):

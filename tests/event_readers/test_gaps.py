@@ -38,7 +38,7 @@ class Writer:
                     self.pause()
                 for _ in range(self.random.randint(1, 4)):
                     self.random.choice(
-                        [self.cycle, self.cycle, self.priority, self.worker, self.emit, self.emit, self.flow]
+                        [self.cycle, self.cycle, self.priority, self.worker, self.wait, self.wait, self.flow]
                     )()
                     self.pause()
             except psycopg.Error as error:
@@ -77,13 +77,14 @@ class Writer:
         else:
             one(self.conn, "ff_mark_worker_dead", **worker)
 
-    def emit(self):
-        family, kind = self.random.choice(
-            [("suspension", "suspended"), ("suspension", "resumed"), ("signal", "delivered")]
-        )
-        self.conn.execute(
-            "select test_emit(%s, %s, %s)", [self.random.choice(self.shared)[-36:], family, kind]
-        )
+    def wait(self):
+        lane = f"{self.name}-waits"
+        eid = create(self.conn, lane=lane)
+        condition = {"kind": "single", "waitpoint_key": "a", "matcher": "wildcard"}
+        waits = one(self.conn, "ff_suspend", handle=take(self.conn, lane)["handle"], condition=condition)
+        signal = {"waitpoint_id": waits["waitpoint_id"], "signal_name": "go", "idempotency_suffix": "1"}
+        one(self.conn, "ff_deliver_approval_signal", execution_id=eid, lane_id=lane, **signal)
+        one(self.conn, "ff_cancel_execution", execution_id=eid)
 
     def flow(self):
         self.conn.execute(
@@ -141,6 +142,7 @@ class Reader:
 @pytest.fixture
 def crowd(db, connect):
     """Everybody at work for some seconds; the readers by name, after they have read everything."""
+    one(db, "ff_seed_waitpoint_hmac_secret", kid="k1")
     db.execute(EMITTERS)
     db.execute("create table test_seen (n bigserial, name text, event_id bigint, cursor text)")
     db.execute("alter table test_seen add primary key (name, event_id)")

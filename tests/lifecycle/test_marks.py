@@ -138,7 +138,9 @@ def test_a_mark_that_passed_something_is_found_out(db, clock, held, submit):
     take(db)
     take(db)
     db.execute("update ff_scan_mark set from_ms = from_ms + 100000 where priority = 5")
-    db.execute("update ff_exec_core set reserved_until_ms = null where execution_id = %s", [hidden.split(":")[-1]])
+    db.execute(
+        "update ff_exec_core set reserved_until_ms = null where execution_id = %s", [hidden.split(":")[-1]]
+    )
     row = submit(priority=5)
     assert claim(db) is None
     clock.advance(120_000)

@@ -83,7 +83,9 @@ def test_every_execution_is_granted_once_and_no_scheduler_waits(db, connect, sch
     for n in range(executions + 2):
         create(db, priority=n % 3)
     holder = connect(autocommit=False)
-    held = {one(holder, "ff_claim_for_worker", lane_id="default", **worker(9))["execution_id"] for _ in range(2)}
+    held = {
+        one(holder, "ff_claim_for_worker", lane_id="default", **worker(9))["execution_id"] for _ in range(2)
+    }
     conns = [connect() for _ in range(schedulers)]
     for conn in conns:
         conn.execute("set lock_timeout = '5s'")  # whoever waited for the holder would fail
