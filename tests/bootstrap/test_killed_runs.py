@@ -78,7 +78,7 @@ def test_an_interrupted_test_run_stops_its_server(environment, tmp_path):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job ignores it
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - a background job ignores it
     )
     until(ready.exists, seconds=60)
     directory = Path(ready.read_text())

@@ -31,8 +31,6 @@ HIDDEN = {
     "retention_ms",
     "attempt_timeout_ms",
     "reserved_until_ms",
-    "open_waitpoints",
-    "stream_open",
     "tagged",
 }
 ADDED = {"lane_state", "lease_live", "progress_pct", "progress_message", "progress_updated_at_ms"}
