@@ -15,10 +15,11 @@ from pyff.migrate import migrate
 from pyff.postgres import TemporaryServer, temporary
 
 CLAIM = "select handle from ff_claim(p_lane_id => 'grow', p_worker_id => 'w', p_worker_instance_id => 'w1'{})"
+CHUNK = 1000
 FILL = """
-    select count(*) from generate_series(1, %s / 10000) g,
-        lateral ff_create_executions('grow', array_fill('\\x01'::bytea, array[10000]),
-                                     p_priorities => array_fill(%s, array[10000]) {}) r
+    select count(*) from generate_series(1, %s) g,
+        lateral ff_create_executions('grow', array_fill('\\x01'::bytea, array[1000]),
+                                     p_priorities => array_fill(%s, array[1000]) {}) r
 """
 SCENARIOS = ("ready", "unmatched", "retained", "horizon")
 
@@ -46,10 +47,10 @@ def _scenario(server: TemporaryServer, scenario: str, args: argparse.Namespace) 
     for name, fill, capabilities in _sizes(scenario, args.rows):
         with _database(server) as conn:
             for count, priority, options in fill:
-                conn.execute(FILL.format(options), (max(count, 10000), priority))
+                conn.execute(FILL.format(options), (count // CHUNK, priority))
             if scenario == "retained":
                 _end_all(conn, args.rows)
-                conn.execute(FILL.format(""), (10000, 0))
+                conn.execute(FILL.format(""), (1, 0))
             conn.execute("vacuum analyze")
             median, worst = _claims(conn, capabilities)
             base = base or median
@@ -59,18 +60,20 @@ def _scenario(server: TemporaryServer, scenario: str, args: argparse.Namespace) 
 def _sizes(scenario: str, rows: int) -> Iterator[tuple[str, list[tuple[int, int, str]], str]]:
     """Names, what to fill the lane with (count, priority, options), and the worker's capabilities."""
     if scenario == "ready":
-        for count in (10_000, 100_000, rows):
+        for count in (1_000, 100_000, rows):
             yield f"{count} ready rows", [(count, 0, "")], ""
     elif scenario == "unmatched":
-        few = [(10_000, 0, "")]
+        few = [(1_000, 0, "")]
         yield "nothing ahead", few, ""
         gpu = (rows, 9, ", p_required_capabilities => array['gpu']")
         yield f"{rows} rows ahead of one other set", [*few, gpu], ""
         yield f"{rows} rows ahead of one other set, worker has another", [*few, gpu], "array['arm']"
-        sets = (rows // 10, 9, ", p_required_capabilities => array['c' || g % 1000]")
-        yield f"{rows // 10} rows ahead of 10 sets", [*few, sets], "array['arm', 'x86']"
+        sets = (rows, 9, ", p_required_capabilities => array['c' || g]")
+        yield f"{rows} rows ahead of {rows // CHUNK} other sets", [*few, sets], "array['arm', 'x86']"
+        wide = "array['t1', 't2', 't3', 't4', 't5', 't6']"
+        yield f"{rows} rows ahead of {rows // CHUNK} other sets, worker has 6 tokens", [*few, sets], wide
     else:
-        yield "nothing retained", [(10_000, 0, "")], ""
+        yield "nothing retained", [(1_000, 0, "")], ""
         yield f"{rows} ended rows retained", [(rows, 0, "")], ""
 
 
@@ -100,7 +103,7 @@ def _horizon(server: TemporaryServer, seconds: int, clients: int) -> None:
     rates = {}
     for held in (False, True, False):
         with _database(server) as conn:
-            conn.execute(FILL.format("").replace("'grow'", "'bench'"), (10000, 0))
+            conn.execute(FILL.format("").replace("'grow'", "'bench'"), (10, 0))
             conn.execute("vacuum analyze")
             with _snapshot(conn.info.dsn) if held else _nothing():
                 pgbench(server, "hotpath_single.sql", clients, seconds * 2 // 3, dbname=conn.info.dbname)
