@@ -14,7 +14,8 @@ begin
     end if;
     loop
         select c.caps_key, c.execution_id into v_key, v_example from ff_exec_core c
-         where c.lane_id = p_lane_id and c.blocking_reason = 'waiting_for_worker' and c.caps_key > v_key
+         where c.lane_id = p_lane_id and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+           and c.caps_key > v_key
          order by c.caps_key limit 1;
         exit when not found;
         if v_key like ' %' then

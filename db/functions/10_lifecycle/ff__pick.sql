@@ -1,6 +1,6 @@
 -- Locks the next execution of a lane that a worker may take: priority, then age, over all the capability sets it covers.
--- Rows locked by others are stepped over, rows with a live grant skipped, overdue ones healed in passing (at most 64 of
--- these).
+-- Rows locked by others are stepped over, rows with a live grant or of a flow that is stopped skipped, overdue ones
+-- healed in passing (at most 64 of these).
 -- Returns the row opened (see ff__open), or a row of NULLs. One set, the usual case, takes one statement.
 create or replace function ff__pick(p_lane_id text, p_keys text[], p_namespace text) returns ff_exec
 language plpgsql volatile
@@ -20,8 +20,11 @@ begin
                    greatest(pg_current_xact_id()::text::bigint, c.last_event_ord), null::bigint, null, null
               into e
               from ff_exec_core c
-             where c.lane_id = p_lane_id and c.caps_key = p_keys[1] and c.blocking_reason = 'waiting_for_worker'
+             where c.lane_id = p_lane_id and c.caps_key = p_keys[1]
+               and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
                and (p_namespace is null or c.namespace = p_namespace)
+               and (c.flow_id is null
+                    or coalesce((select f.claimable from ff_flow_core f where f.flow_id = c.flow_id), true))
                and not exists (select from ff_claim_grant g
                                 where g.execution_id = c.execution_id and g.expires_at_ms > ff_now_ms())
              order by c.priority desc, c.created_at_ms, c.execution_id
@@ -33,7 +36,7 @@ begin
             return e;
         end if;
         e.now_ms := ff_now_ms();
-        if not ff__granted(e) and not ff__heal(e) then
+        if not ff__granted(e) and (e.flow_id is null or ff__flow_claimable(e.flow_id)) and not ff__heal(e) then
             return e;
         end if;
     end loop;

@@ -31,7 +31,7 @@ begin
         perform ff__bad_grant(p_execution_id);
     end if;
     perform ff__check_lane_claimable(e);
-    if not ff__reclaimable(e) then
+    if not ff__reclaimable(e) or e.flow_id is not null and not ff__flow_claimable(e.flow_id) then
         delete from ff_claim_grant x where x.execution_id = e.execution_id;
         v.outcome := 'not_reclaimable';
     elsif ff__expire_if_due(e) then

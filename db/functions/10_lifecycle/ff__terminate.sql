@@ -1,5 +1,5 @@
 -- The terminal body: the only way into terminal. The attempt, if one was open, has been ended (ff__end_attempt).
--- One update of the execution, one completion event; a grant is deleted.
+-- One update of the execution, one completion event; a grant is deleted; a member's end is passed on in its flow.
 create or replace function ff__terminate(
     e ff_exec,
     p_outcome text,
@@ -29,6 +29,10 @@ begin
         terminal_at_ms = e.now_ms, last_transition_at_ms = e.now_ms, last_mutation_at_ms = e.now_ms,
         last_event_ord = e.ord
      where c.execution_id = e.execution_id;
-    return ff__emit(e, 'completion', p_outcome, p_reason, p_outcome);
+    e := ff__emit(e, 'completion', p_outcome, p_reason, p_outcome);
+    if e.flow_id is not null then
+        perform ff__flow_ended(e, p_outcome);
+    end if;
+    return e;
 end
 $$;

@@ -42,6 +42,7 @@ declare
     v_heals int := 0;
     v_healed boolean;
     v_plain boolean;
+    v_unblocked boolean := false;
     e ff_exec;
     r ff_claim_row;
 begin
@@ -54,6 +55,13 @@ begin
     v_keys := ff__covered_keys(p_lane_id, v_capabilities);
     loop
         v_ids := ff__pick_many(p_lane_id, v_keys, p_namespace, v_left);
+        if v_ids = '{}' and v_left = p_limit and not v_unblocked then
+            v_unblocked := true;
+            if ff__unblock_lane(p_lane_id) then
+                v_keys := ff__covered_keys(p_lane_id, v_capabilities);
+                continue;
+            end if;
+        end if;
         exit when v_ids = '{}';
         -- Plain: an attempt starts, nothing is overdue, no grant is left over. The rest goes one by one.
         select bool_and(c.lifecycle_phase = 'runnable' and c.attempt_state <> 'attempt_interrupted'
@@ -68,7 +76,7 @@ begin
         else
             foreach v_id in array v_ids loop
                 e := ff__open(v_id);
-                if ff__granted(e) or ff__heal(e) then
+                if ff__granted(e) or e.flow_id is not null and not ff__flow_claimable(e.flow_id) or ff__heal(e) then
                     v_healed := true;
                     v_heals := v_heals + 1;
                     exit when v_heals >= 64;

@@ -1,4 +1,5 @@
--- Locks: the executions, in the order of their ids. Each item is judged as ff_complete would.
+-- Locks: the executions, in the order of their ids. Each item is judged as ff_complete would. Set-based; members of
+-- flows go through the single body.
 create or replace function ff_complete_many(
     p_handles text[], p_results bytea[] default null, p_result_encoding text default null
 ) returns table (
@@ -42,7 +43,7 @@ begin
             on c.execution_id = f.execution_id and c.lease_id = f.lease_id and c.lease_epoch = f.lease_epoch
            and c.current_attempt_id = f.attempt_id and c.current_attempt_index = f.attempt_index
           join ff_exec_input i on i.execution_id = c.execution_id
-         where c.ownership_state = 'leased' and c.lease_expires_at_ms > v_now
+         where c.ownership_state = 'leased' and c.lease_expires_at_ms > v_now and c.flow_id is null
          order by c.execution_id, f.n
     ), attempts as (
         update ff_attempt a set
@@ -91,11 +92,14 @@ begin
             error_kind := 'invalid_handle';
         else
             v_verdict := ff__verdict(ff__open((v_fences[ordinal]).execution_id), v_fences[ordinal], 'complete');
-            if v_verdict = 'replay' then
+            if v_verdict is null then
+                -- A member of a flow: its end is more than its own.
+                terminal_at_ms := (ff__complete(v_fences[ordinal], p_results[ordinal], p_result_encoding)).terminal_at_ms;
+            elsif v_verdict = 'replay' then
                 replayed := true;
                 terminal_at_ms := (ff__recorded_release(v_fences[ordinal], 'complete')).ended_at_ms;
             else
-                error_kind := coalesce(v_verdict, 'corrupt_state');
+                error_kind := v_verdict;
             end if;
         end if;
         outcome := case when error_kind is null then 'completed' else 'refused' end;

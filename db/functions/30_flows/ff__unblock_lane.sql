@@ -1,0 +1,13 @@
+-- A claim found nothing: passes on ends of flow members that nobody has passed on yet, if there are any. True: look
+-- again. Never waits. One index probe when there is nothing to do.
+create or replace function ff__unblock_lane(p_lane_id text) returns boolean
+language plpgsql volatile
+as $$
+begin
+    if not exists (select from ff_flow_dispatch q where q.next_dispatch_at_ms <= ff_now_ms()) then
+        return false;
+    end if;
+    perform ff_dispatch_completions(50);
+    return true;
+end
+$$;

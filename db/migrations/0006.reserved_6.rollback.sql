@@ -1,0 +1,2 @@
+-- Nothing.
+select 1;
