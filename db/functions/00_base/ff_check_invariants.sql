@@ -9,6 +9,8 @@ begin
         select v.invariant, v.subject, v.detail from ff__invariants_lifecycle() v
         union all
         select v.invariant, v.subject, v.detail from ff__invariants_events() v
+        union all
+        select v.invariant, v.subject, v.detail from ff__invariants_flows() v
         limit p_limit;
 end
 $$;

@@ -11,15 +11,21 @@ declare
     e ff_exec;
 begin
     for r in
-        select distinct on (u.upstream_eid) u.upstream_eid, g.downstream_eid, g.group_state
-          from (select distinct d.upstream_eid from ff_edge d
-                 where d.flow_id = p_flow_id and d.downstream_eid = any (p_downstreams) and d.edge_state = 'applied') u
-          join ff_edge d on d.flow_id = p_flow_id and d.upstream_eid = u.upstream_eid and d.edge_state = 'applied'
-          join ff_edge_group g on g.flow_id = p_flow_id and g.downstream_eid = d.downstream_eid
-           and g.on_satisfied = 'cancel_remaining' and g.group_state in ('satisfied', 'impossible')
-          join ff_exec_core c on c.execution_id = u.upstream_eid and c.lifecycle_phase <> 'terminal'
-         where not ff__feeds_pending(p_flow_id, u.upstream_eid)
-         order by u.upstream_eid, g.downstream_eid
+        select u.id as upstream_eid, g.downstream_eid, g.group_state
+          from (select distinct d.upstream_eid as id
+                  from unnest(p_downstreams) x(id)
+                 cross join lateral (
+                       select t.upstream_eid from ff_edge t
+                        where t.flow_id = p_flow_id and t.downstream_eid = x.id and t.edge_state = 'applied' offset 0) d) u
+         cross join lateral (
+               select k.downstream_eid, k.group_state
+                 from ff_edge t join ff_edge_group k on k.flow_id = t.flow_id and k.downstream_eid = t.downstream_eid
+                where t.flow_id = p_flow_id and t.upstream_eid = u.id and t.edge_state = 'applied'
+                  and k.on_satisfied = 'cancel_remaining' and k.group_state in ('satisfied', 'impossible')
+                order by k.downstream_eid limit 1) g
+          join ff_exec_core c on c.execution_id = u.id and c.lifecycle_phase <> 'terminal'
+         where not ff__feeds_pending(p_flow_id, u.id)
+         order by u.id
     loop
         v_reason := 'sibling_quorum_' || r.group_state;
         perform from ff_exec_core c where c.execution_id = r.upstream_eid for update skip locked;

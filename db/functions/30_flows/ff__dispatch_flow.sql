@@ -18,7 +18,16 @@ declare
     v_ids uuid[];
     v_outcomes text[];
     v_edges uuid[];
+    v_results text[];
+    v_children uuid[];
+    v_locked uuid[];
     v_decided uuid[];
+    v_all boolean;
+    v_success int;
+    v_failed int;
+    v_skipped int;
+    v_before text;
+    v_batch record;
     v_closed uuid[];
     v_child uuid;
     v_state text;
@@ -47,45 +56,61 @@ begin
             returning g.downstream_eid)
         select coalesce(array_agg(c.downstream_eid), '{}') into v_closed from closed c;
 
-        v_decided := '{}';
-        v_edges := array(
-            select d.edge_id from ff_edge d join ff_exec_core c on c.execution_id = d.downstream_eid
-             where d.flow_id = p_flow_id and d.upstream_eid = any (v_ids) and d.edge_state = 'applied'
-               and d.reopened_at_ms is null
-             order by d.downstream_eid, d.edge_id limit p_max_edges - r.edges_resolved
-               for update of c skip locked);
-        if v_edges <> '{}' then
-            with resolved as (
-                update ff_edge d
-                   set edge_state = ff__edge_result(d.dependency_kind, u.outcome), upstream_outcome = u.outcome,
-                       resolved_at_ms = v_now
+        -- The edges that wait for these ends, then those whose child can be had. OFFSET 0 keeps the planner from reading a
+        -- whole flow when statistics do not know that one can be large.
+        select coalesce(array_agg(x.edge_id), '{}'), array_agg(x.downstream_eid), array_agg(x.outcome)
+          into v_edges, v_children, v_results
+          from (select d.edge_id, d.downstream_eid, u.outcome
                   from unnest(v_ids, v_outcomes) u(id, outcome)
-                 where d.flow_id = p_flow_id and d.edge_id = any (v_edges) and d.upstream_eid = u.id
-                returning d.downstream_eid, d.edge_state
-            ), n as (
-                select x.downstream_eid, count(*) filter (where x.edge_state = 'satisfied')::int as success,
-                       count(*) filter (where x.edge_state = 'failed')::int as failed,
-                       count(*) filter (where x.edge_state = 'skipped')::int as skipped
-                  from resolved x group by x.downstream_eid
-            ), counted as (
-                update ff_edge_group g
-                   set n_success = g.n_success + n.success, n_failed = g.n_failed + n.failed,
-                       n_skipped = g.n_skipped + n.skipped,
-                       group_state = case when g.group_state <> 'pending' then g.group_state
-                                          else ff__group_state(g.policy_kind, g.k, g.n_edges, g.n_success + n.success,
-                                                               g.n_failed + n.failed, g.n_skipped + n.skipped) end,
-                       decided_at_ms = case when g.group_state <> 'pending' then g.decided_at_ms
-                                            when ff__group_state(g.policy_kind, g.k, g.n_edges, g.n_success + n.success,
-                                                                 g.n_failed + n.failed, g.n_skipped + n.skipped)
-                                                 <> 'pending' then v_now end
-                  from n
-                  join ff_edge_group b on b.flow_id = p_flow_id and b.downstream_eid = n.downstream_eid
-                 where g.flow_id = p_flow_id and g.downstream_eid = n.downstream_eid
-                returning g.downstream_eid, b.group_state = 'pending' and g.group_state <> 'pending' as decided
-            )
-            select coalesce(array_agg(c.downstream_eid order by c.downstream_eid) filter (where c.decided), '{}')
-              into v_decided from counted c;
-            r.edges_resolved := r.edges_resolved + cardinality(v_edges);
+                 cross join lateral (
+                       select t.edge_id, t.downstream_eid from ff_edge t
+                        where t.flow_id = p_flow_id and t.upstream_eid = u.id and t.edge_state = 'applied'
+                          and t.reopened_at_ms is null offset 0) d
+                 order by d.downstream_eid, d.edge_id limit p_max_edges - r.edges_resolved + 1) x;
+        v_all := cardinality(v_edges) <= p_max_edges - r.edges_resolved;
+        v_decided := '{}';
+        if v_edges <> '{}' then
+            v_locked := array(
+                select c.execution_id from (select distinct y.id from unnest(v_children) y(id)) x
+                  join ff_exec_core c on c.execution_id = x.id
+                 order by c.execution_id for update of c skip locked);
+            for v_batch in
+                select x.outcome, array_agg(x.edge_id) as edges
+                  from (select z.edge_id, z.outcome from unnest(v_edges, v_children, v_results) with ordinality
+                                                         z(edge_id, child, outcome, n)
+                         where z.child = any (v_locked) order by z.n limit p_max_edges - r.edges_resolved) x
+                 group by x.outcome
+            loop
+                for v_child, v_success, v_failed, v_skipped in
+                    with resolved as (
+                        update ff_edge d
+                           set edge_state = ff__edge_result(d.dependency_kind, v_batch.outcome),
+                               upstream_outcome = v_batch.outcome, resolved_at_ms = v_now
+                         where d.flow_id = p_flow_id and d.edge_id = any (v_batch.edges)
+                        returning d.downstream_eid, d.edge_state)
+                    select x.downstream_eid, count(*) filter (where x.edge_state = 'satisfied'),
+                           count(*) filter (where x.edge_state = 'failed'),
+                           count(*) filter (where x.edge_state = 'skipped')
+                      from resolved x group by x.downstream_eid
+                loop
+                    -- A group that is decided only counts on.
+                    update ff_edge_group k
+                       set n_success = k.n_success + v_success, n_failed = k.n_failed + v_failed,
+                           n_skipped = k.n_skipped + v_skipped
+                     where k.flow_id = p_flow_id and k.downstream_eid = v_child
+                    returning k.group_state, ff__group_state(k.policy_kind, k.k, k.n_edges, k.n_success, k.n_failed,
+                                                             k.n_skipped)
+                      into v_before, v_state;
+                    if v_before = 'pending' and v_state <> 'pending' then
+                        update ff_edge_group k set group_state = v_state, decided_at_ms = v_now
+                         where k.flow_id = p_flow_id and k.downstream_eid = v_child;
+                        v_decided := v_decided || v_child;
+                    end if;
+                end loop;
+                r.edges_resolved := r.edges_resolved + cardinality(v_batch.edges);
+                v_all := v_all and cardinality(v_locked) = (select count(distinct y.id) from unnest(v_children) y(id));
+            end loop;
+            v_all := v_all and v_locked <> '{}';
         end if;
 
         foreach v_child in array v_decided loop
@@ -103,9 +128,9 @@ begin
 
         delete from ff_flow_dispatch q
          where q.event_id = any (v_events)
-           and not exists (select from ff_edge d
-                            where d.flow_id = p_flow_id and d.upstream_eid = q.execution_id
-                              and d.edge_state = 'applied' and d.reopened_at_ms is null);
+           and (v_all or not exists (select from ff_edge d
+                                      where d.flow_id = p_flow_id and d.upstream_eid = q.execution_id
+                                        and d.edge_state = 'applied' and d.reopened_at_ms is null));
         get diagnostics v_new = row_count;
         r.rows_done := r.rows_done + v_new;
         if v_new < cardinality(v_events) then

@@ -1,7 +1,7 @@
 -- Whether a member of a flow ended failed, cancelled or expired without being tolerated: tolerated is one all of whose
 -- outgoing edges, at least one, lead to satisfied groups (lost races, stragglers of a quorum, expected failures).
 create or replace function ff__flow_failed(p_flow_id uuid) returns boolean
-language plpgsql volatile
+language plpgsql stable
 as $$
 begin
     return exists (
