@@ -10,6 +10,7 @@ QUERIES = {
     "ff_exec_core_ready": """
         select * from ff_exec_core c
          where c.lane_id = 'default' and c.caps_key = '' and c.blocking_reason = 'waiting_for_worker'
+           and not c.flow_stopped
          order by c.priority desc, c.created_at_ms, c.execution_id limit 1 for update skip locked""",
     "ff_exec_core_due": """
         select * from ff_exec_core c
