@@ -5,10 +5,10 @@ import sys
 from collections.abc import Sequence
 
 from pyff import __version__
-from pyff.cli import demo, migrate, server
+from pyff.cli import demo, flow, migrate, server
 from pyff.failure import Failure
 
-COMMANDS = (demo, migrate, server)
+COMMANDS = (demo, flow, migrate, server)
 
 
 def parser() -> argparse.ArgumentParser:

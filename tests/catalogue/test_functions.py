@@ -305,8 +305,8 @@ def test_the_errors_in_a_comment_are_registered_and_cover_what_the_body_raises(d
     assert wrong == {}
 
 
-# Sweeps open a block per row, so that one bad row does not stop the others; ff_submit_flow opens one to say which node an
-# error is about.
+# Sweeps open a block per row, so that one bad row does not stop the others; ff_submit_flow opens one to say which
+# node an error is about.
 CATCHES = {
     "ff_dispatch_completions",
     "ff_drain_sibling_cancels",

@@ -1,6 +1,7 @@
 """Building flows and ending their members, as a client would."""
 
 import uuid
+from itertools import pairwise
 
 from tests.sql import one, rows, table
 
@@ -50,7 +51,12 @@ def apply(db, flow_id, edge_id):
 
 def policy(db, flow_id, downstream, kind, **args):
     return one(
-        db, "ff_set_edge_group_policy", flow_id=flow_id, downstream_execution_id=downstream, policy=kind, **args
+        db,
+        "ff_set_edge_group_policy",
+        flow_id=flow_id,
+        downstream_execution_id=downstream,
+        policy=kind,
+        **args,
     )["outcome"]
 
 
@@ -88,7 +94,9 @@ def flow_state(db, flow_id):
 def group(db, flow_id, downstream):
     """What a member waits for."""
     found = [
-        g for g in rows(db, "ff_list_edge_groups", flow_id=flow_id) if g["downstream_execution_id"] == downstream
+        g
+        for g in rows(db, "ff_list_edge_groups", flow_id=flow_id)
+        if g["downstream_execution_id"] == downstream
     ]
     assert len(found) == 1
     return found[0]
@@ -108,7 +116,7 @@ def chain(db, count, **args):
     """A flow in which each member waits for the one before it."""
     flow_id = flow(db, **args)
     members = nodes(db, flow_id, count)
-    for upstream, downstream in zip(members, members[1:], strict=False):
+    for upstream, downstream in pairwise(members):
         link(db, flow_id, upstream, downstream)
     return flow_id, members
 

@@ -44,7 +44,11 @@ def mixed(db):
     child = node(db, fid)
     link(db, fid, waiting, child)
     row = begin(db, running)
-    return fid, row, {"done": done, "running": running, "waiting": waiting, "delayed": delayed, "child": child}
+    return (
+        fid,
+        row,
+        {"done": done, "running": running, "waiting": waiting, "delayed": delayed, "child": child},
+    )
 
 
 def test_cancel_all_ends_every_member_that_has_not_ended(db):
@@ -67,7 +71,11 @@ def test_cancel_all_ends_every_member_that_has_not_ended(db):
     with refused("execution_not_active"):
         one(db, "ff_complete", handle=row["handle"])
     found = describe(db, fid)
-    assert (found["public_flow_state"], found["claimable"], found["cancel_pending"]) == ("cancelled", False, 0)
+    assert (found["public_flow_state"], found["claimable"], found["cancel_pending"]) == (
+        "cancelled",
+        False,
+        0,
+    )
     assert found["terminal_at_ms"] is not None
     assert table(db, "select * from ff_cancel_backlog") == []
     assert flow_events(db, fid) == ["created", "cancel_requested"]
@@ -142,7 +150,7 @@ def test_a_reclaim_granted_before_the_flow_was_cancelled_is_not_redeemed(db, clo
 
 
 def test_cancel_flow_only_freezes_the_graph_and_nothing_else(db):
-    fid, (a, b) = chain(db, 2)
+    fid, (_, b) = chain(db, 2)
     found = cancel(db, fid, "cancel_flow_only")
     assert (found["outcome"], found["cancelled_count"], found["pending_count"]) == ("cancelled", 0, 0)
     assert table(db, "select * from ff_cancel_backlog") == []
@@ -154,7 +162,11 @@ def test_cancel_flow_only_freezes_the_graph_and_nothing_else(db):
     assert state(db, b) == "waiting"
     one(db, "ff_fail", handle=take(db)["handle"])
     found = describe(db, fid)
-    assert (found["public_flow_state"], found["live_members"], found["derived_state"]) == ("cancelled", 0, "failed")
+    assert (found["public_flow_state"], found["live_members"], found["derived_state"]) == (
+        "cancelled",
+        0,
+        "failed",
+    )
     assert violations(db) == []
 
 
@@ -205,7 +217,11 @@ def test_a_flow_that_has_ended_stays_as_it_is(db, outcome):
     finish(db, node(db, fid), outcome)
     before = describe(db, fid)
     found = cancel(db, fid)
-    assert (found["outcome"], found["cancellation_policy"], found["member_count"]) == ("already_terminal", None, 1)
+    assert (found["outcome"], found["cancellation_policy"], found["member_count"]) == (
+        "already_terminal",
+        None,
+        1,
+    )
     assert describe(db, fid) == before
 
 
@@ -235,7 +251,11 @@ def test_more_members_than_one_call_may_end_are_left_to_the_backlog(db):
     fid = flow(db)
     members = nodes(db, fid, 7)
     found = cancel(db, fid, max_members=3)
-    assert (found["outcome"], found["cancelled_count"], found["pending_count"]) == ("cancellation_scheduled", 3, 4)
+    assert (found["outcome"], found["cancelled_count"], found["pending_count"]) == (
+        "cancellation_scheduled",
+        3,
+        4,
+    )
     assert states(db, sorted(members, key=lambda e: e[-36:])[:3]) == ["cancelled"] * 3
     assert describe(db, fid)["cancel_pending"] == 4
     assert claim(db) is None
@@ -386,7 +406,10 @@ def test_eligibility_is_explained(db):
         "child": "blocked_by_dependencies",
         "solo": "eligible",
     }
-    assert (found["child"]["pending_edges"], found["child"]["eligibility_state"]) == (1, "blocked_by_dependencies")
+    assert (found["child"]["pending_edges"], found["child"]["eligibility_state"]) == (
+        1,
+        "blocked_by_dependencies",
+    )
     free = node(db, fid)
     one(db, "ff_cancel_flow_header", flow_id=fid)
     assert one(db, "ff_evaluate_flow_eligibility", execution_id=free)["status"] == "flow_cancelled"

@@ -154,7 +154,7 @@ def test_a_quorum_with_fewer_edges_than_it_needs_goes_on_waiting(db):
 
 
 def test_a_sibling_that_somebody_else_waits_for_is_not_cancelled(db):
-    fid, (a, shared, alone), child = fan_in(db, 3, "any_of")
+    fid, (a, shared, alone), _ = fan_in(db, 3, "any_of")
     other = node(db, fid)
     link(db, fid, shared, other)
     finish(db, a)
@@ -167,7 +167,7 @@ def test_a_sibling_that_somebody_else_waits_for_is_not_cancelled(db):
 
 
 def test_an_edge_that_is_only_staged_protects_a_sibling_too(db):
-    fid, (a, shared), child = fan_in(db, 2, "any_of")
+    fid, (a, shared), _ = fan_in(db, 2, "any_of")
     other = node(db, fid)
     staged = one(
         db,
@@ -199,7 +199,9 @@ def test_the_result_of_an_upstream_is_read_and_the_payload_left_alone(db):
         (b, None, "success", b"B"),
     }
     finish(db, c, "failed")
-    failed = [r for r in rows(db, "ff_read_dependency_inputs", execution_id=child) if r["outcome"] == "failed"]
+    failed = [
+        r for r in rows(db, "ff_read_dependency_inputs", execution_id=child) if r["outcome"] == "failed"
+    ]
     assert [r["result"] for r in failed] == [None]
     assert take(db)["payload"] == b"mine"
     assert rows(db, "ff_read_dependency_inputs", execution_id=a) == []
@@ -208,7 +210,9 @@ def test_the_result_of_an_upstream_is_read_and_the_payload_left_alone(db):
 def test_a_running_child_is_left_alone_until_it_becomes_runnable_again(db):
     fid = flow(db)
     a = node(db, fid)
-    child = node(db, fid, policy={"retry_policy": {"max_retries": 3, "backoff": {"type": "fixed", "delay_ms": 0}}})
+    child = node(
+        db, fid, policy={"retry_policy": {"max_retries": 3, "backoff": {"type": "fixed", "delay_ms": 0}}}
+    )
     handle = begin(db, child)["handle"]
     link(db, fid, a, child)
     assert state(db, child) == "active"
@@ -234,7 +238,11 @@ def test_a_member_that_delays_itself_while_its_group_is_undecided_waits_for_both
         now + 100,
     )
     replay = one(db, "ff_delay", handle=handle, delay_ms=1)
-    assert (replay["replayed"], replay["public_state"], replay["outcome"]) == (True, "waiting_children", "delayed")
+    assert (replay["replayed"], replay["public_state"], replay["outcome"]) == (
+        True,
+        "waiting_children",
+        "delayed",
+    )
     finish(db, a)
     assert state(db, child) == "delayed"
     clock.advance(100)
@@ -313,7 +321,9 @@ def test_dispatch_counts_what_it_released_and_cancelled(db):
     assert states(db, [b, child]) == ["cancelled", "waiting"]
 
 
-@pytest.mark.parametrize("args", [{"event_id": None}, {"event_id": 1, "max_edges": -1}, {"event_id": 1, "max_edges": None}])
+@pytest.mark.parametrize(
+    "args", [{"event_id": None}, {"event_id": 1, "max_edges": -1}, {"event_id": 1, "max_edges": None}]
+)
 def test_dispatch_checks_its_arguments(db, args):
     with refused("invalid_input"):
         one(db, "ff_dispatch_completion", **args)
@@ -387,10 +397,12 @@ def test_dispatch_works_with_every_event_muted(db):
 
 
 def test_members_complete_in_a_batch_as_one_by_one(db):
-    fid, (a, b), child = fan_in(db, 2)
+    _, (a, b), child = fan_in(db, 2)
     solo = one(db, "ff_create_execution", lane_id="default")["execution_id"]
     handles = [begin(db, eid)["handle"] for eid in (a, solo, b)]
-    done = rows(db, "ff_complete_many", handles=[*handles, handles[0], "x"], results=[b"1", b"2", b"3", None, None])
+    done = rows(
+        db, "ff_complete_many", handles=[*handles, handles[0], "x"], results=[b"1", b"2", b"3", None, None]
+    )
     assert [r["outcome"] for r in done] == ["completed"] * 4 + ["refused"]
     assert [r["replayed"] for r in done] == [False, False, False, True, False]
     assert states(db, [a, b, solo, child]) == ["completed"] * 3 + ["waiting"]
@@ -460,8 +472,9 @@ def test_a_flow_that_cannot_be_dispatched_is_put_off_and_does_not_stop_others(db
     db.execute("select set_config('ff.flow', %s, true)", [str(good)])
     finish(db, c)
     db.execute("select set_config('ff.flow', '', true)")
-    db.execute("alter table ff_edge add constraint poison check (flow_id <> %s or edge_state = 'applied') not valid"
-               .replace("%s", f"'{bad}'"))
+    db.execute(
+        f"alter table ff_edge add constraint poison check (flow_id <> '{bad}' or edge_state = 'applied') not valid"
+    )
     assert one(db, "ff_dispatch_completions") == {"processed": 1, "errors": 1, "more": False}
     assert (state(db, b), state(db, d)) == ("waiting_children", "waiting")
     (left,) = undispatched(db)

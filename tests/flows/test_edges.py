@@ -1,8 +1,10 @@
 """Edges and edge groups: staging, applying, policies, cycles."""
 
 import uuid
+from itertools import pairwise
 
 import pytest
+from psycopg.types.json import Jsonb
 
 from tests.flows.graph import (
     STRANGER,
@@ -191,7 +193,10 @@ def test_ready_delayed_and_running_children_meet_a_new_edge_differently(db, cloc
         "active",
     ]
     clock.advance(100)
-    assert one(db, "ff_claim_many", lane_id="default", worker_id="w", worker_instance_id="w")["execution_id"] == a
+    assert (
+        one(db, "ff_claim_many", lane_id="default", worker_id="w", worker_instance_id="w")["execution_id"]
+        == a
+    )
     one(db, "ff_complete", handle=handle)
     assert violations(db) == []
 
@@ -262,7 +267,7 @@ def test_a_policy_is_refused_in_the_order_of_the_checks(db):
 def test_cycles_are_found_however_long_and_whatever_the_state_of_the_edges(db):
     fid = flow(db)
     members = nodes(db, fid, 30)
-    for n, (a, b) in enumerate(zip(members, members[1:], strict=False)):
+    for n, (a, b) in enumerate(pairwise(members)):
         (stage if n % 2 else link)(db, fid, a, b)
     with refused("cycle_detected") as refusal:
         link(db, fid, members[-1], members[0])
@@ -288,8 +293,6 @@ def test_a_cycle_in_a_graph_of_thousands_is_found_quickly(db):
 
 
 def submit(db, nodes_, edges=(), groups=(), **args):
-    from psycopg.types.json import Jsonb
-
     return rows(
         db,
         "ff_submit_flow",

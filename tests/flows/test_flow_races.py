@@ -2,6 +2,7 @@
 
 import random
 import threading
+import uuid
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
@@ -24,6 +25,7 @@ from tests.flows.graph import (
     states,
     undispatched,
 )
+from tests.flows.test_edges import submit
 from tests.sql import claim, create, one, refused, rows, table, take, violations
 
 
@@ -142,7 +144,11 @@ def test_a_busy_member_is_left_to_the_backlog(db, connect):
     a, b = nodes(db, fid, 2)
     busy = held(connect, EXECUTION, uuid_of(a))
     found = one(db, "ff_cancel_flow", flow_id=fid)
-    assert (found["outcome"], found["cancelled_count"], found["pending_count"]) == ("cancellation_scheduled", 1, 1)
+    assert (found["outcome"], found["cancelled_count"], found["pending_count"]) == (
+        "cancellation_scheduled",
+        1,
+        1,
+    )
     assert one(db, "ff_drain_cancel_backlog")["processed"] == 0
     busy.rollback()
     assert claim(db) is None
@@ -193,14 +199,16 @@ def test_of_two_edges_that_would_close_a_circle_one_is_refused(db, connect):
 def test_an_execution_wanted_by_two_flows_joins_one(db, connect):
     conns = [connect(), connect()]
     flows = [one(db, "ff_create_flow")["flow_id"]]
-    flows.append(one(db, "ff_create_flow", flow_id=flows[0].int ^ 256 and type(flows[0])(int=flows[0].int ^ 256))["flow_id"])
+    flows.append(flow(db, flow_id=uuid.UUID(int=flows[0].int ^ 256)))
     for n in range(5):
-        uid = type(flows[0])(int=flows[0].int ^ (512 + 1024 * n))
+        uid = uuid.UUID(int=flows[0].int ^ (512 + 1024 * n))
         eid = create(db, execution_id=f"{{fp:{flows[0].bytes[15]}}}:{uid}")
         got = together(
             2,
             lambda n, eid=eid: attempt(
-                lambda: one(conns[n], "ff_add_execution_to_flow", flow_id=flows[n], execution_id=eid)["outcome"]
+                lambda: one(conns[n], "ff_add_execution_to_flow", flow_id=flows[n], execution_id=eid)[
+                    "outcome"
+                ]
             ),
         )
         assert sorted(got) == ["WF311", "added"]
@@ -212,11 +220,13 @@ def test_an_execution_that_ends_while_it_is_added_is_in_or_out(db, connect):
     fid = flow(db)
     seen = Counter()
     for n in range(10):
-        uid = type(fid)(int=fid.int ^ (512 + 1024 * n))
+        uid = uuid.UUID(int=fid.int ^ (512 + 1024 * n))
         eid = create(db, execution_id=f"{{fp:{fid.bytes[15]}}}:{uid}")
         handle = begin(db, eid)["handle"]
         calls = [
-            lambda eid=eid: one(conns[0], "ff_add_execution_to_flow", flow_id=fid, execution_id=eid)["outcome"],
+            lambda eid=eid: one(conns[0], "ff_add_execution_to_flow", flow_id=fid, execution_id=eid)[
+                "outcome"
+            ],
             lambda handle=handle: one(conns[1], "ff_complete", handle=handle)["outcome"],
         ]
         got = together(2, lambda n, calls=calls: attempt(calls[n]))
@@ -296,7 +306,9 @@ def test_a_verb_that_cannot_see_a_decision_fails_to_serialize(db, connect, outco
 def deadlocks(db):
     db.execute("select pg_stat_force_next_flush()")
     db.execute("select pg_stat_clear_snapshot()")
-    return db.execute("select deadlocks from pg_stat_database where datname = current_database()").fetchone()[0]
+    return db.execute("select deadlocks from pg_stat_database where datname = current_database()").fetchone()[
+        0
+    ]
 
 
 def operations(fid, members, rng):
@@ -305,13 +317,17 @@ def operations(fid, members, rng):
     return rng.choice(
         [
             lambda c: [one(c, "ff_complete", handle=r["handle"]) for r in [claim(c, worker="x")] if r],
-            lambda c: [one(c, "ff_fail", handle=r["handle"], classification="permanent") for r in [claim(c)] if r],
+            lambda c: [
+                one(c, "ff_fail", handle=r["handle"], classification="permanent") for r in [claim(c)] if r
+            ],
             lambda c: rows(
                 c,
                 "ff_complete_many",
                 handles=[
                     r["handle"]
-                    for r in rows(c, "ff_claim_many", lane_id="default", worker_id="w", worker_instance_id="w", limit=4)
+                    for r in rows(
+                        c, "ff_claim_many", lane_id="default", worker_id="w", worker_instance_id="w", limit=4
+                    )
                 ],
             ),
             lambda c: one(c, "ff_replay_execution", execution_id=eid),
@@ -381,12 +397,14 @@ def test_a_cancelled_flow_ends_under_fire(db, connect):
 
 
 def test_a_thousand_members_are_cancelled_in_bounded_calls_without_a_daemon(db, connect):
-    from tests.flows.test_edges import submit
-
     made = submit(db, [{"key": str(i), "lane_id": "default"} for i in range(1000)])
     fid = made[0]["flow_id"]
     found = one(db, "ff_cancel_flow", flow_id=fid, max_members=400)
-    assert (found["outcome"], found["cancelled_count"], found["pending_count"]) == ("cancellation_scheduled", 400, 600)
+    assert (found["outcome"], found["cancelled_count"], found["pending_count"]) == (
+        "cancellation_scheduled",
+        400,
+        600,
+    )
     calls = 0
     while describe(db, fid)["cancel_pending"]:
         calls += 1
@@ -398,8 +416,6 @@ def test_a_thousand_members_are_cancelled_in_bounded_calls_without_a_daemon(db, 
 
 
 def test_held_and_cancelled_members_in_front_do_not_hide_what_stands_behind(db, connect):
-    from tests.flows.test_edges import submit
-
     fid = flow(db, hold=True)
     rows(db, "ff_create_executions", lane_id="default", payloads=[b""] * 3000, flow_id=fid)
     made = submit(db, [{"key": str(i), "lane_id": "default"} for i in range(500)])

@@ -1,6 +1,5 @@
 """Lists, descriptions, projections, retention."""
 
-
 import pytest
 
 from tests.flows.graph import begin, chain, describe, fan_in, finish, flow, link, node, nodes, strange_flow
@@ -133,7 +132,14 @@ def test_a_flow_is_trimmed_as_a_whole_and_counts_one(db, clock):
     assert trim(db, retention_ms=500, namespace="other")["processed"] == 0
     assert trim(db, retention_ms=500, limit=0)["processed"] == 0
     assert trim(db, retention_ms=500) == {"processed": 1, "errors": 0, "more": False}
-    for name in ("ff_flow_core", "ff_edge", "ff_edge_group", "ff_flow_summary", "ff_exec_core", "ff_exec_input"):
+    for name in (
+        "ff_flow_core",
+        "ff_edge",
+        "ff_edge_group",
+        "ff_flow_summary",
+        "ff_exec_core",
+        "ff_exec_input",
+    ):
         assert table(db, f"select * from {name}") == []
     assert table(db, "select * from ff_attempt") == []
     assert violations(db) == []

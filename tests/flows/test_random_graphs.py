@@ -87,15 +87,15 @@ def test_any_graph_with_any_ends_runs_to_its_end(db, graph, seed):
     assert violations(db) == []
     found = describe(db, fid)
     alive = [
-        r
-        for r in rows(db, "ff_list_flow_members", flow_id=fid, limit=1000)
-        if r["terminal_at_ms"] is None
+        r for r in rows(db, "ff_list_flow_members", flow_id=fid, limit=1000) if r["terminal_at_ms"] is None
     ]
     # What lives waits for a replay that nobody asked for: an edge that was reopened, or one whose upstream does.
     reopened = table(db, "select * from ff_edge where flow_id = %s and reopened_at_ms is not null", fid)
     assert not alive or reopened or found["public_flow_state"] == "cancelled"
     if not alive:
-        assert found["public_flow_state"] == ("cancelled" if found["cancellation_policy"] else found["derived_state"])
+        assert found["public_flow_state"] == (
+            "cancelled" if found["cancellation_policy"] else found["derived_state"]
+        )
         assert found["live_members"] == 0
     assert table(db, "select * from ff_flow_dispatch") == []
     db.execute("rollback to life")
@@ -131,7 +131,9 @@ def test_workers_that_die_in_the_middle_lose_nothing(db, dsn, graph, seed):
 
     def one_alive(n):
         with psycopg.connect(dsn, autocommit=True) as conn:
-            return conn.execute("select live_members from ff_flow_core where flow_id = %s", [fid]).fetchone()[0]
+            return conn.execute("select live_members from ff_flow_core where flow_id = %s", [fid]).fetchone()[
+                0
+            ]
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]
     for thread in threads:

@@ -21,7 +21,7 @@ from tests.flows.graph import (
     undispatched,
 )
 from tests.flows.test_dispatch import leave_undispatched
-from tests.sql import one, refused, table, take, violations
+from tests.sql import one, refused, table, violations
 
 
 def replay(db, eid):
@@ -35,7 +35,11 @@ def test_a_child_that_has_not_begun_waits_again_for_a_replayed_upstream(db):
     assert replay(db, a)["public_state"] == "waiting"
     assert state(db, b) == "waiting_children"
     found = edge(db, fid, a, b)
-    assert (found["edge_state"], found["upstream_outcome"], found["resolved_at_ms"]) == ("applied", None, None)
+    assert (found["edge_state"], found["upstream_outcome"], found["resolved_at_ms"]) == (
+        "applied",
+        None,
+        None,
+    )
     assert group(db, fid, b)["group_state"] == "pending"
     assert describe(db, fid)["live_members"] == 2
     assert violations(db) == []
@@ -168,9 +172,7 @@ def test_no_member_of_a_cancelled_flow_is_replayed(db):
     finish(db, capped)
     with refused("max_replays_exhausted"):
         replay(db, capped)
-    (event,) = [
-        e for e in table(db, "select * from ff_event where event_type = 'cancelled' and family = 'completion'")
-    ]
+    (event,) = table(db, "select * from ff_event where event_type = 'cancelled' and family = 'completion'")
     assert event["flow_id"] == fid
 
 

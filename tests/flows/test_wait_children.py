@@ -33,7 +33,11 @@ def test_a_parent_pauses_until_its_children_are_done_and_goes_on_with_the_same_a
         finish(db, child)
     assert state(db, parent) == "resumable"
     again = take(db)
-    assert (again["execution_id"], again["handle_kind"], again["attempt_id"]) == (parent, "resumed", row["attempt_id"])
+    assert (again["execution_id"], again["handle_kind"], again["attempt_id"]) == (
+        parent,
+        "resumed",
+        row["attempt_id"],
+    )
     assert again["lease_epoch"] == row["lease_epoch"] + 1
     assert wait(db, again["handle"])["outcome"] == "ready"
     one(db, "ff_complete", handle=again["handle"])
@@ -125,7 +129,11 @@ def test_a_wait_is_refused_as_the_fence_says(db, clock):
     with refused("invalid_execution_id"):
         one(db, "ff_wait_children_execution", **{**call, "execution_id": "x"})
     with refused("execution_not_found"):
-        one(db, "ff_wait_children_execution", **{**call, "execution_id": "{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07"})
+        one(
+            db,
+            "ff_wait_children_execution",
+            **{**call, "execution_id": "{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07"},
+        )
     clock.advance(60_000)
     with refused("lease_expired"):
         wait(db, row["handle"])

@@ -88,12 +88,16 @@ begin
         perform ff__flow_conflict(v_flow);
     end if;
 
+    -- Sorted, so that what is equally urgent is handed out in the order of the nodes.
+    v_ids := array(select x.id from (select ff__mint_id(v_now, v_partition) as id from generate_series(1, v_count)) x
+                    order by x.id);
     begin
         for i in 1..v_count loop
             v_key := v_keys[i];
             v_subs[i] := ff__check_node(v_nodes[i], p_namespace, v_now);
-            v_ids[i] := case when v_nodes[i] ->> 'execution_id' is null then ff__mint_id(v_now, v_partition)
-                             else ff__node_id(v_flow, v_nodes[i] ->> 'execution_id') end;
+            if v_nodes[i] ->> 'execution_id' is not null then
+                v_ids[i] := ff__node_id(v_flow, v_nodes[i] ->> 'execution_id');
+            end if;
             v_payloads[i] := case when v_nodes[i] ->> 'payload_base64' is not null
                                   then decode(v_nodes[i] ->> 'payload_base64', 'base64')
                                   else convert_to(v_nodes[i] ->> 'payload', 'UTF8') end;
