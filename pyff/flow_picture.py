@@ -148,7 +148,7 @@ def _order(picture: Picture) -> list[str]:
     order: list[str] = []
     while ready:
         order.append(member := ready.pop(0))
-        for child in after[member]:
+        for child in sorted(after[member], key=_uuid):
             waits[child] -= 1
             if not waits[child]:
                 ready.append(child)
@@ -183,6 +183,10 @@ def _policy(picture: Picture, member: str) -> str:
 def _label(row: ListFlowMembersRow) -> str:
     short = row.execution_id[-8:]
     return f"{row.execution_kind}-{short}" if row.execution_kind else short
+
+
+def _uuid(execution_id: str) -> str:
+    return execution_id[-36:]
 
 
 def _quoted(text: str) -> str:
