@@ -125,6 +125,21 @@ def test_a_member_cancelled_while_it_waited_waits_again(db):
     assert violations(db) == []
 
 
+def test_a_member_that_never_began_waits_for_what_was_replayed_while_it_was_over(db):
+    fid, (a, b), child = fan_in(db, 2)
+    finish(db, a)
+    finish(db, child, "cancelled")
+    replay(db, a)
+    assert edge(db, fid, a, child)["edge_state"] == "satisfied"
+    assert violations(db) == []
+    assert replay(db, child)["public_state"] == "waiting_children"
+    assert edge(db, fid, a, child)["edge_state"] == "applied"
+    assert violations(db) == []
+    finish(db, a)
+    finish(db, b)
+    assert state(db, child) == "waiting"
+
+
 def test_a_replay_that_cannot_come_about_is_counted_and_ends_skipped(db):
     fid = flow(db)
     a, child = nodes(db, fid, 2)

@@ -59,8 +59,7 @@ with f as not materialized (select x.* from ff_flow_core x),
     select 'edge_resolved', d.ends, format('%s, the upstream is %s', d.edge_state, u.public_state)
       from d join m u on u.execution_id = d.upstream_eid join m c on c.execution_id = d.downstream_eid
      where d.edge_state in ('satisfied', 'failed', 'skipped') and u.lifecycle_phase <> 'terminal'
-       and not (u.replay_count > 0 and (c.started_at_ms is not null or c.lifecycle_phase = 'terminal'
-                                        or c.replay_count > 0))
+       and not (u.replay_count > 0 and (c.started_at_ms is not null or c.lifecycle_phase = 'terminal'))
     union all
     select 'edge_columns', d.ends, d.edge_state
       from d

@@ -56,6 +56,12 @@ begin
          where d.flow_id = e.flow_id and d.downstream_eid = e.execution_id and d.edge_state in ('failed', 'skipped')
            and u.execution_id = d.upstream_eid;
     end if;
+    -- What has not begun waits for everything that runs, also for what was replayed while this one was over.
+    update ff_edge d set edge_state = 'applied', upstream_outcome = null, resolved_at_ms = null
+      from ff_exec_core u, ff_exec_core c
+     where d.flow_id = e.flow_id and d.downstream_eid = e.execution_id
+       and d.edge_state in ('satisfied', 'failed', 'skipped') and u.execution_id = d.upstream_eid
+       and u.lifecycle_phase <> 'terminal' and c.execution_id = e.execution_id and c.started_at_ms is null;
     perform ff__recount_group(e.flow_id, e.execution_id, e.now_ms);
 end
 $$;
