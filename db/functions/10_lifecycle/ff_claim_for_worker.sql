@@ -26,7 +26,7 @@ begin
         return;
     end if;
     e := ff__pick(p_lane_id, ff__covered_keys(p_lane_id, v_capabilities), p_namespace);
-    if e.execution_id is null and ff__unblock_lane(p_lane_id) then
+    if e.execution_id is null and ff__unblock() then
         e := ff__pick(p_lane_id, ff__covered_keys(p_lane_id, v_capabilities), p_namespace);
     end if;
     if e.execution_id is null then

@@ -57,7 +57,7 @@ begin
         v_ids := ff__pick_many(p_lane_id, v_keys, p_namespace, v_left);
         if v_ids = '{}' and v_left = p_limit and not v_unblocked then
             v_unblocked := true;
-            if ff__unblock_lane(p_lane_id) then
+            if ff__unblock() then
                 v_keys := ff__covered_keys(p_lane_id, v_capabilities);
                 continue;
             end if;

@@ -1,36 +1,36 @@
 -- Cancels a flow, or does so more strongly: its state, its events, and the backlog of members that have not ended yet.
--- Touches no member. outcome: cancelled | escalated | already_terminal (nothing changed). The caller holds the flow
--- after this. Errors: invalid_input, flow_not_found.
+-- Touches no member. Returns cancelled | escalated | already_terminal (nothing changed). The caller holds the flow after
+-- this. Errors: invalid_input, flow_not_found.
 create or replace function ff__cancel_flow(
-    p_flow_id uuid, p_policy text, p_reason text, p_cancelled_by text, p_grace_ms bigint,
-    out outcome text, out flow ff_flow_core
-)
+    p_flow_id uuid, p_policy text, p_reason text, p_cancelled_by text, p_grace_ms bigint
+) returns text
 language plpgsql volatile
 as $$
 declare
     v_now bigint;
-    v_rank jsonb := '{"cancel_flow_only": 1, "cancel_pending": 2, "cancel_all": 3}';
+    v_outcome text;
+    f ff_flow_core;
+    v_rank jsonb := jsonb '{"cancel_flow_only": 1, "cancel_pending": 2, "cancel_all": 3}';
 begin
     if p_policy is null or p_policy not in ('cancel_all', 'cancel_pending', 'cancel_flow_only') then
         perform ff__invalid('p_policy', 'must be cancel_all, cancel_pending or cancel_flow_only');
     end if;
     perform ff__check_text('p_reason', p_reason, 0, 4096);
     perform ff__check_text('p_cancelled_by', p_cancelled_by, 0, 256);
-    flow := ff__lock_flow(p_flow_id);
-    if flow.public_flow_state in ('completed', 'failed')
-       or flow.public_flow_state = 'cancelled'
-          and (v_rank -> p_policy)::int <= (v_rank -> flow.cancellation_policy)::int then
-        outcome := 'already_terminal';
-        return;
+    f := ff__lock_flow(p_flow_id);
+    if f.public_flow_state in ('completed', 'failed')
+       or f.public_flow_state = 'cancelled'
+          and (v_rank -> p_policy)::int <= (v_rank -> f.cancellation_policy)::int then
+        return 'already_terminal';
     end if;
     v_now := ff_now_ms();
-    outcome := case flow.public_flow_state when 'cancelled' then 'escalated' else 'cancelled' end;
-    update ff_flow_core f
+    v_outcome := case f.public_flow_state when 'cancelled' then 'escalated' else 'cancelled' end;
+    update ff_flow_core x
        set public_flow_state = 'cancelled', cancellation_policy = p_policy, cancel_reason = p_reason,
            cancelled_by = p_cancelled_by, terminal_at_ms = v_now, forced_acks = 0, last_mutation_at_ms = v_now
-     where f.flow_id = p_flow_id;
+     where x.flow_id = p_flow_id;
     if p_policy = 'cancel_flow_only' then
-        if flow.public_flow_state = 'building' then
+        if f.public_flow_state = 'building' then
             -- It never started, and now its members run on as they are.
             perform from (select c.execution_id from ff_exec_core c where c.flow_id = p_flow_id
                            order by c.execution_id for update) x;
@@ -51,9 +51,9 @@ begin
     end if;
     perform ff__emit_flow(p_flow_id, 'cancel_requested', v_now, p_reason,
                           jsonb_build_object('cancellation_policy', p_policy, 'cancelled_by', p_cancelled_by,
-                                             'escalated', outcome = 'escalated'));
+                                             'escalated', v_outcome = 'escalated'));
     perform ff__emit_flow(p_flow_id, 'flow_cancel_requested', v_now, p_reason,
                           jsonb_build_object('cancellation_policy', p_policy, 'cancelled_by', p_cancelled_by), 'operator');
-    select f.* into flow from ff_flow_core f where f.flow_id = p_flow_id;
+    return v_outcome;
 end
 $$;

@@ -13,7 +13,7 @@ declare
     v_cancelled boolean := (select f.public_flow_state = 'cancelled' from ff_flow_core f where f.flow_id = p_flow_id);
     v_counted int := 0;
     v_new int;
-    v_left bigint[] := '{}';
+    v_left bigint[] := '{}'::bigint[];
     v_events bigint[];
     v_ids uuid[];
     v_outcomes text[];

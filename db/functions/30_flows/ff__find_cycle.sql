@@ -14,7 +14,7 @@ declare
     v_head int := 0;
     v_node int;
     v_next int;
-    v_path int[] := '{}';
+    v_path int[] := '{}'::int[];
 begin
     -- The edges by their origin: those of node n are v_to[v_first[n]] .. v_to[v_first[n + 1] - 1].
     select array_agg(e.t order by e.f) into v_to from unnest(p_from, p_to) e(f, t);

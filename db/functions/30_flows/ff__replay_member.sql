@@ -10,7 +10,6 @@ declare
     v_pending int;
     v_edges uuid[];
     v_child uuid;
-    v_before text;
 begin
     select x.* into f from ff_flow_core x where x.flow_id = e.flow_id;
     if f.public_flow_state = 'cancelled' then

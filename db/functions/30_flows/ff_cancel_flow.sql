@@ -23,27 +23,27 @@ declare
     v_now bigint;
     v_owed int;
     v_id uuid;
-    r record;
+    f ff_flow_core;
 begin
     if p_max_members is null or p_max_members not between 0 and 100000 then
         perform ff__invalid('p_max_members', 'must be between 0 and 100000', jsonb_build_object('value', p_max_members));
     end if;
-    r := ff__cancel_flow(p_flow_id, p_policy, p_reason, p_cancelled_by, 0);
-    outcome := r.outcome;
-    cancellation_policy := (r.flow).cancellation_policy;
-    cancel_reason := (r.flow).cancel_reason;
-    member_count := (r.flow).node_count;
+    outcome := ff__cancel_flow(p_flow_id, p_policy, p_reason, p_cancelled_by, 0);
+    select x.* into f from ff_flow_core x where x.flow_id = p_flow_id;
+    cancellation_policy := f.cancellation_policy;
+    cancel_reason := f.cancel_reason;
+    member_count := f.node_count;
     select count(*) into v_owed from ff_cancel_backlog_member m where m.flow_id = p_flow_id;
     if outcome <> 'already_terminal' and v_owed > 0 then
-        foreach v_id in array ff__covered_members(r.flow, p_max_members) loop
-            perform ff__cancel_member(r.flow, v_id);
+        foreach v_id in array ff__covered_members(f, p_max_members) loop
+            perform ff__cancel_member(f, v_id);
         end loop;
     end if;
     perform ff__close_flow(p_flow_id);
     v_now := ff_now_ms();
     select coalesce(sum(x.covered::int), 0), coalesce(sum((not x.covered)::int), 0)
       into pending_count, running_count
-      from (select ff__covered((r.flow).cancellation_policy, c.ownership_state, c.lease_expires_at_ms, v_now) as covered
+      from (select ff__covered(f.cancellation_policy, c.ownership_state, c.lease_expires_at_ms, v_now) as covered
               from ff_cancel_backlog_member m join ff_exec_core c on c.execution_id = m.execution_id
              where m.flow_id = p_flow_id and c.lifecycle_phase <> 'terminal') x;
     cancelled_count := case when outcome = 'already_terminal' then 0 else v_owed - pending_count - running_count end;

@@ -17,20 +17,20 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    r record;
+    f ff_flow_core;
 begin
     if p_grace_ms is null or p_grace_ms not between 0 and 9007199254740991 then
         perform ff__invalid('p_grace_ms', 'must be 0 or more', jsonb_build_object('value', p_grace_ms));
     end if;
-    r := ff__cancel_flow(p_flow_id, p_policy, p_reason, p_cancelled_by, p_grace_ms);
-    outcome := r.outcome;
-    cancellation_policy := (r.flow).cancellation_policy;
-    cancel_reason := (r.flow).cancel_reason;
+    outcome := ff__cancel_flow(p_flow_id, p_policy, p_reason, p_cancelled_by, p_grace_ms);
+    select x.* into f from ff_flow_core x where x.flow_id = p_flow_id;
+    cancellation_policy := f.cancellation_policy;
+    cancel_reason := f.cancel_reason;
     perform ff__close_flow(p_flow_id);
     member_execution_ids := array(
-        select ff__wire_id((r.flow).partition_key, m.execution_id) from ff_cancel_backlog_member m
+        select ff__wire_id(f.partition_key, m.execution_id) from ff_cancel_backlog_member m
          where m.flow_id = p_flow_id order by m.execution_id
-         limit case when r.outcome = 'already_terminal' then 1000 end);
+         limit case when outcome = 'already_terminal' then 1000 end);
 end
 $$;
 

@@ -15,13 +15,13 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-    c_node constant jsonb := '{"key": "string", "lane_id": "string", "execution_kind": "string", "payload": "string",
+    c_node constant jsonb := jsonb '{"key": "string", "lane_id": "string", "execution_kind": "string", "payload": "string",
         "payload_base64": "string", "idempotency_key": "string", "priority": "number", "policy": "object", "tags": "object",
         "required_capabilities": "array", "delay_until_ms": "number", "delay_ms": "number", "deadline_at_ms": "number",
         "namespace": "string", "execution_id": "string", "payload_encoding": "string", "creator": "string"}';
-    c_edge constant jsonb := '{"from": "string", "to": "string", "dependency_kind": "string",
+    c_edge constant jsonb := jsonb '{"from": "string", "to": "string", "dependency_kind": "string",
         "data_passing_ref": "string"}';
-    c_group constant jsonb := '{"to": "string", "policy": "string", "k": "number", "on_satisfied": "string"}';
+    c_group constant jsonb := jsonb '{"to": "string", "policy": "string", "k": "number", "on_satisfied": "string"}';
     v_now bigint := ff_now_ms();
     v_flow uuid := coalesce(p_flow_id, ff__mint_id(v_now));
     v_partition smallint := ff__partition(v_flow);

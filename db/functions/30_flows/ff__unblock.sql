@@ -1,6 +1,6 @@
 -- A claim found nothing: passes on ends of flow members that nobody has passed on yet, if there are any. True: look
 -- again. Never waits. One index probe when there is nothing to do.
-create or replace function ff__unblock_lane(p_lane_id text) returns boolean
+create or replace function ff__unblock() returns boolean
 language plpgsql volatile
 as $$
 begin
