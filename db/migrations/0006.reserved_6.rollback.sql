@@ -1,2 +1,2 @@
 -- Nothing.
-select 1;
+do $$ begin end $$;

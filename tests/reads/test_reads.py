@@ -27,6 +27,7 @@ HIDDEN = {
     "lease_check_at_ms",
     "last_event_ord",
     "retention_ms",
+    "flow_stopped",
 }
 ADDED = {"lane_state", "lease_live", "progress_pct", "progress_message", "progress_updated_at_ms"}
 RETRY = {"retry_policy": {"max_retries": 3, "backoff": {"type": "fixed", "delay_ms": 0}}}
