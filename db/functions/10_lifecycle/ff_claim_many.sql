@@ -63,9 +63,11 @@ begin
             end if;
         end if;
         exit when v_ids = '{}';
-        -- Plain: an attempt starts, nothing is overdue, no grant is left over. The rest goes one by one.
+        -- Plain: an attempt starts, nothing is overdue, no grant is left over, no flow was stopped since. The rest goes
+        -- one by one.
         select bool_and(c.lifecycle_phase = 'runnable' and c.attempt_state <> 'attempt_interrupted'
                         and c.deadline_at_ms is null
+                        and (c.flow_id is null or ff__flow_claimable(c.flow_id))
                         and not exists (select from ff_claim_grant g where g.execution_id = c.execution_id))
           into v_plain
           from unnest(v_ids) u(id) join ff_exec_core c on c.execution_id = u.id;
