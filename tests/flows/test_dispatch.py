@@ -392,8 +392,15 @@ def test_dispatch_works_with_every_event_muted(db):
     finish(db, a)
     finish(db, b)
     assert flow_state(db, fid) == "completed"
-    assert table(db, "select * from ff_event where family <> 'operator'") == []
     assert undispatched(db) == []
+    fid, (a, b), child = fan_in(db, 2)
+    db.execute("select set_config('ff.flow', %s, true)", [str(fid)])
+    finish(db, a)
+    finish(db, b)
+    db.execute("select set_config('ff.flow', '', true)")
+    assert len(undispatched(db)) == 2
+    assert claim(db)["execution_id"] == child
+    assert table(db, "select * from ff_event where family <> 'operator'") == []
 
 
 def test_members_complete_in_a_batch_as_one_by_one(db):

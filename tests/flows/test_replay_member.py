@@ -165,6 +165,24 @@ def test_a_replay_before_the_end_was_dispatched_takes_the_end_back(db):
     assert state(db, b) == "waiting"
 
 
+def test_an_end_that_is_half_dispatched_does_not_meet_an_edge_that_was_reopened_since(db):
+    fid = flow(db)
+    root, *children = nodes(db, fid, 3)
+    for child in children:
+        link(db, fid, root, child)
+    row = leave_undispatched(db, fid, lambda: finish(db, root, "failed"))
+    call = {"event_id": row["event_id"], "max_edges": 1}
+    assert one(db, "ff_dispatch_completion", **call)["outcome"] == "partial"
+    (skipped,) = [child for child in children if state(db, child) == "skipped"]
+    # The replay dispatches the other half; the edge that it reopened waits for the replay of its upstream.
+    assert replay(db, skipped)["public_state"] == "waiting_children"
+    one(db, "ff_dispatch_completions")
+    assert state(db, skipped) == "waiting_children"
+    assert edge(db, fid, root, skipped)["reopened_at_ms"] is not None
+    assert undispatched(db) == []
+    assert violations(db) == []
+
+
 def test_a_fired_race_is_open_again_while_its_child_has_not_begun(db):
     fid, (a, b), child = fan_in(db, 2, "any_of", on_satisfied="let_run")
     finish(db, a)
