@@ -5,20 +5,22 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from time import monotonic
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from uuid import UUID
 
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor
-from psycopg.errors import DeadlockDetected, SerializationFailure
+from psycopg.errors import DeadlockDetected, InsufficientPrivilege, SerializationFailure
 from psycopg.pq import TransactionStatus
 from psycopg.rows import args_row
 from psycopg_pool import AsyncConnectionPool
 
 from pyff._generated.async_methods import AsyncMethods
-from pyff._generated.results import FrameRow, ReadEventsRow
+from pyff._generated.results import CancelFlowResult, FrameRow, ReadEventsRow
 from pyff.async_follow import AsyncDoorbell, Patience, events, frames
-from pyff.errors import RetryExhausted, translate
+from pyff.errors import RetryExhausted, WaitTimeout, translate
 from pyff.statement import Statement
 
 T = TypeVar("T")
@@ -190,6 +192,57 @@ class AsyncEngine(AsyncMethods):
 
     def _patience(self, seconds: float) -> Patience:
         return Patience(0 if self._pool is None else seconds)  # the caller's own connection stays lost
+
+    async def cancel_flow(
+        self,
+        flow_id: UUID,
+        *,
+        policy: str = "cancel_all",
+        reason: str = "flow_cancelled",
+        cancelled_by: str = "operator",
+        max_members: int = 1000,
+        wait: float | None = None,
+        conn: AsyncConnection[object] | None = None,
+    ) -> CancelFlowResult:
+        """Cancels a flow for good. cancel_all: every member that has not ended; cancel_pending: those that no
+        worker has a live lease on; cancel_flow_only: members run on, the graph is frozen. Up to max_members end in
+        the first call. wait: seconds to wait until every member that the policy covers has ended, in further
+        transactions; so it cannot be used inside one of the caller's.
+
+        Raises: InvalidInput, FlowNotFound, WaitTimeout.
+        """
+        if wait is not None and (conn or self._connection_in_transaction()):
+            raise ValueError("wait: inside a transaction of the caller nothing could be seen to end")
+        result = await super().cancel_flow(
+            flow_id,
+            policy=policy,
+            reason=reason,
+            cancelled_by=cancelled_by,
+            max_members=max_members,
+            conn=conn,
+        )
+        if wait is not None:
+            await self._wait_cancelled(flow_id, wait)
+        return result
+
+    async def _wait_cancelled(self, flow_id: UUID, seconds: float) -> None:
+        until = monotonic() + seconds
+        while True:
+            found = await self.describe_flow(flow_id)
+            if found is None or not found.cancel_pending:
+                return
+            if monotonic() >= until:
+                raise WaitTimeout(
+                    "members of the cancelled flow have not ended",
+                    detail={"flow_id": str(flow_id), "cancel_pending": found.cancel_pending},
+                )
+            try:
+                batch = await self.drain_cancel_backlog(flow_id=flow_id)
+                drained = batch.processed
+            except InsufficientPrivilege:
+                drained = 0  # somebody else drains
+            if not drained:
+                await asyncio.sleep(min(0.1, max(0.0, until - monotonic())))
 
     async def _call(
         self,

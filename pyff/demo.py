@@ -1,5 +1,5 @@
-"""The demonstration: work submitted, done by two workers, and saved from a third that crashes; and work that waits for
-an approval, which another process delivers."""
+"""The demonstration: work submitted, done by two workers, and saved from a third that crashes; work that waits for an
+approval, which another process delivers; and a flow."""
 
 import contextlib
 import subprocess
@@ -8,14 +8,17 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from uuid import UUID
 
 import psycopg
 
 from pyff.engine import Engine
 from pyff.errors import HmacAlreadySeeded
+from pyff.types import JsonValue
 
 LANE = "demo"
 APPROVALS = "demo-approvals"
+SHOPS = ("shop-a", "shop-b", "shop-c")
 CRASH_LEASE_MS = 400
 LEASE_MS = 5_000
 
@@ -59,6 +62,8 @@ class Story:
     reclaimed: int
     approved: bool
     seconds: float
+    flow_id: UUID
+    flow_state: str
 
 
 def run(dsn: str, say: Callable[[str], None]) -> Story:
@@ -80,6 +85,9 @@ def run(dsn: str, say: Callable[[str], None]) -> Story:
             worker.start()
         for worker in workers:
             worker.join()
+        seconds = time.monotonic() - began
+        flow_id = _flow(engine, namespace)
+        flow = engine.describe_flow(flow_id)
         return Story(
             namespace,
             submitted,
@@ -87,7 +95,9 @@ def run(dsn: str, say: Callable[[str], None]) -> Story:
             len(done),
             done.count("reclaimed"),
             approved,
-            time.monotonic() - began,
+            seconds,
+            flow_id,
+            flow.public_flow_state if flow else "",
         )
 
 
@@ -182,3 +192,25 @@ def _work(engine: Engine, namespace: str, name: str, wanted: int, done: list[str
         result = (lease.payload or b"").decode().upper()
         engine.complete(lease.handle, result=result.encode(), result_encoding="utf8")
         done.append(lease.handle_kind)
+
+
+def _flow(engine: Engine, namespace: str) -> UUID:
+    """Split, three shops of which two must answer and one fails, then pay: one call, and whoever claims."""
+    lane = "demo-flow"
+    nodes = [
+        {"key": key, "lane_id": lane, "execution_kind": key}
+        for key in ("split", "shop-a", "shop-b", "shop-c", "choose", "pay")
+    ]
+    edges = [
+        *({"from": "split", "to": shop} for shop in SHOPS),
+        *({"from": shop, "to": "choose"} for shop in SHOPS),
+        {"from": "choose", "to": "pay"},
+    ]
+    groups: list[JsonValue] = [{"to": "choose", "policy": "quorum", "k": 2, "on_satisfied": "let_run"}]
+    made = engine.submit_flow(nodes, edges=edges, groups=groups, namespace=namespace, flow_kind="order")
+    while lease := engine.claim(lane, "dora", "dora-1", lease_ttl_ms=LEASE_MS, namespace=namespace):
+        if lease.execution_kind == "shop-b":
+            engine.fail(lease.handle, reason="sold out", classification="permanent")
+        else:
+            engine.complete(lease.handle, result=lease.execution_kind.encode())
+    return made[0].flow_id

@@ -10,20 +10,26 @@ declare
         ff_list_executions, ff_get_execution_tag, ff_list_lanes, ff_list_workers, ff_list_expired_leases,
         ff_stream_info, ff_read_stream, ff_tail_stream, ff_watch_stream, ff_read_summary, ff_read_events,
         ff_read_completions, ff_read_lease_events, ff_read_suspension_events, ff_read_signal_events,
-        ff_read_operator_events, ff_read_worker_events, ff_read_flow_events, ff_event_cursor, ff_event_lag}';
-    v_produce text[] := '{ff_create_execution, ff_create_executions, ff_set_execution_tags, ff_set_execution_tag, ff_cancel_execution}';
+        ff_read_operator_events, ff_read_worker_events, ff_read_flow_events, ff_event_cursor, ff_event_lag,
+        ff_read_dependency_inputs, ff_evaluate_flow_eligibility, ff_describe_flow, ff_list_flows, ff_list_flow_members,
+        ff_list_edge_groups, ff_list_edges, ff_describe_edge, ff_resolve_execution_flow_id, ff_get_flow_tag}';
+    v_produce text[] := '{ff_create_execution, ff_create_executions, ff_set_execution_tags, ff_set_execution_tag, ff_cancel_execution,
+        ff_create_flow, ff_start_flow, ff_submit_flow, ff_add_execution_to_flow, ff_stage_dependency_edge,
+        ff_apply_dependency_to_child, ff_add_dependency, ff_set_edge_group_policy, ff_set_flow_tag, ff_cancel_flow,
+        ff_cancel_flow_header, ff_ack_cancel_member, ff_dispatch_completion, ff_project_flow_summary}';
     v_work text[] := '{ff_claim, ff_claim_many, ff_claim_for_worker, ff_issue_claim_grant, ff_claim_execution,
         ff_claim_resumed_execution, ff_claim_from_resume_grant, ff_claim_from_grant, ff_issue_reclaim_grant,
         ff_reclaim_execution, ff_renew, ff_renew_lease, ff_progress, ff_update_progress, ff_complete,
         ff_complete_execution, ff_fail, ff_fail_execution, ff_delay, ff_delay_execution, ff_cancel, ff_register_worker,
         ff_heartbeat_worker, ff_mark_worker_dead, ff_complete_many, ff_renew_many, ff_append_frame, ff_suspend, ff_suspend_execution,
-        ff_create_waitpoint, ff_close_waitpoint, ff_observe_signals}';
+        ff_create_waitpoint, ff_close_waitpoint, ff_observe_signals, ff_wait_children, ff_wait_children_execution}';
     v_signal text[] := '{ff_deliver_signal}';
     v_operate text[] := '{ff_check_invariants, ff_revoke_lease, ff_change_priority, ff_replay_execution,
         ff_issue_grant_and_claim, ff_set_lane_state, ff_mark_lease_expired_if_due, ff_promote_delayed,
         ff_expire_execution, ff_list_suspended, ff_list_pending_waitpoints, ff_list_signals,
         ff_list_waitpoint_hmac_kids, ff_deliver_approval_signal, ff_resume_execution, ff_read_waitpoint_token,
-        ff_expire_suspension}';
+        ff_expire_suspension, ff_dispatch_completions, ff_drain_sibling_cancels, ff_drain_cancel_backlog,
+        ff_project_flows}';
     v_admin text[] := '{ff_set_setting, ff_trim_retention, ff_seed_waitpoint_hmac_secret,
         ff_rotate_waitpoint_hmac_secret, ff_trim_streams, ff_trim_events, ff_set_event_family, ff_rebase_events}';
     v_routine record;

@@ -157,6 +157,7 @@ create table ff_exec_core (
     terminal_outcome      text     not null,
     attempt_state         text     not null,
     partition_key         smallint not null,
+    flow_stopped          boolean  not null default false,
     namespace             text collate "C" not null,
     lane_id               text collate "C" not null,
     caps_key              text collate "C" not null,
@@ -183,8 +184,10 @@ comment on table ff_exec_core is
 -- A plain execution sits in the primary key and in one more of these at any time. They are few because each index costs
 -- every write of the table, whether or not the row is in it: what belongs together shares one.
 -- A claim wants one entry, but an index scan checks all of a page: the pages of the ready index are kept thin.
+-- flow_stopped: members of a flow that is still being built are ready, but may stand in front of a lane by the thousand
+-- for as long as it takes; outside the index they cost a claim nothing.
 create index ff_exec_core_ready on ff_exec_core (lane_id, caps_key, priority desc, created_at_ms, execution_id)
-    with (fillfactor = 40) where blocking_reason = 'waiting_for_worker';
+    with (fillfactor = 40) where blocking_reason = 'waiting_for_worker' and not flow_stopped;
 -- What time will bring back on a lane: ended delays and lapsed leases. lease_check_at_ms, not the expiry, so that a
 -- renewal changes no indexed column and stays a HOT update.
 create index ff_exec_core_due on ff_exec_core (lane_id, (coalesce(lease_check_at_ms, delay_until_ms)))

@@ -9,8 +9,14 @@ from psycopg import AsyncConnection
 
 from pyff._generated import statements
 from pyff._generated.results import (
+    AckCancelMemberResult,
+    AddDependencyResult,
+    AddExecutionToFlowResult,
     AppendFrameResult,
+    ApplyDependencyToChildResult,
     CancelExecutionResult,
+    CancelFlowHeaderResult,
+    CancelFlowResult,
     CancelResult,
     CapabilitiesRow,
     ChangePriorityResult,
@@ -22,9 +28,14 @@ from pyff._generated.results import (
     CompleteResult,
     CreateExecutionResult,
     CreateExecutionsRow,
+    CreateFlowResult,
     CreateWaitpointResult,
     DelayResult,
     DescribeExecutionResult,
+    DescribeFlowResult,
+    DispatchCompletionResult,
+    EdgeRow,
+    EvaluateFlowEligibilityResult,
     EventCursorResult,
     EventLagResult,
     ExpireExecutionResult,
@@ -34,14 +45,18 @@ from pyff._generated.results import (
     GetExecutionNamespaceResult,
     GetExecutionResult,
     GetExecutionTagResult,
+    GetFlowTagResult,
     HandleDecodeResult,
     HandleEncodeResult,
     HeartbeatWorkerResult,
     IssueClaimGrantResult,
     IssueReclaimGrantResult,
     ListAttemptsRow,
+    ListEdgeGroupsRow,
     ListExecutionsRow,
     ListExpiredLeasesRow,
+    ListFlowMembersRow,
+    ListFlowsRow,
     ListLanesRow,
     ListPendingWaitpointsRow,
     ListSignalsRow,
@@ -53,9 +68,11 @@ from pyff._generated.results import (
     ObserveSignalsRow,
     PingResult,
     ProgressResult,
+    ProjectFlowSummaryResult,
     PromoteDelayedResult,
     ReadCompletionsRow,
     ReadCurrentAttemptIndexResult,
+    ReadDependencyInputsRow,
     ReadEventsRow,
     ReadExecCoreFieldsRow,
     ReadExecutionContextResult,
@@ -76,20 +93,27 @@ from pyff._generated.results import (
     RenewManyRow,
     RenewResult,
     ReplayExecutionResult,
+    ResolveExecutionFlowIdResult,
     ResumeExecutionResult,
     RevokeLeaseResult,
     RotateWaitpointHmacSecretResult,
     SeedWaitpointHmacSecretResult,
+    SetEdgeGroupPolicyResult,
     SetEventFamilyResult,
     SetExecutionTagResult,
     SetExecutionTagsResult,
+    SetFlowTagResult,
     SetLaneStateResult,
     SetSettingResult,
     SettingResult,
     SignalResult,
+    StageDependencyEdgeResult,
+    StartFlowResult,
     StreamInfoResult,
+    SubmitFlowRow,
     SuspendRow,
     SweepResult,
+    WaitChildrenResult,
     WatchStreamResult,
 )
 from pyff.statement import Statement, array, jsonb
@@ -109,6 +133,71 @@ class AsyncMethods(ABC):
         arguments: Mapping[str, object],
         conn: AsyncConnection[object] | None,
     ) -> T: ...
+
+    async def ack_cancel_member(
+        self,
+        flow_id: UUID,
+        execution_id: str,
+        *,
+        force: bool = False,
+        conn: AsyncConnection[object] | None = None,
+    ) -> AckCancelMemberResult:
+        """Acknowledges that a member of a cancelled flow has ended. force: whether or not it has; it is then
+        nobody's business any more. remaining: members still owed.
+
+        Raises: InvalidInput, InvalidExecutionId, ExecutionNotTerminal.
+        """
+        return await self._call(
+            statements.ACK_CANCEL_MEMBER,
+            {"flow_id": flow_id, "execution_id": execution_id, "force": force},
+            conn,
+        )
+
+    async def add_dependency(
+        self,
+        flow_id: UUID,
+        upstream_execution_id: str,
+        downstream_execution_id: str,
+        *,
+        edge_id: UUID | None = None,
+        dependency_kind: str = "success_only",
+        data_passing_ref: str | None = None,
+        expected_graph_revision: int | None = None,
+        conn: AsyncConnection[object] | None = None,
+    ) -> AddDependencyResult:
+        """ff_stage_dependency_edge and ff_apply_dependency_to_child in one call.
+
+        Raises: InvalidInput, InvalidExecutionId, SelfReferencingEdge, InvalidDependencyKind, FlowNotFound,
+        DependencyAlreadyExists, FlowAlreadyTerminal, StaleGraphRevision, ExecutionNotInFlow,
+        ExecutionAlreadyTerminal, EdgeGroupAlreadyDecided, CycleDetected, EdgeNotFound.
+        """
+        return await self._call(
+            statements.ADD_DEPENDENCY,
+            {
+                "flow_id": flow_id,
+                "upstream_execution_id": upstream_execution_id,
+                "downstream_execution_id": downstream_execution_id,
+                "edge_id": edge_id,
+                "dependency_kind": dependency_kind,
+                "data_passing_ref": data_passing_ref,
+                "expected_graph_revision": expected_graph_revision,
+            },
+            conn,
+        )
+
+    async def add_execution_to_flow(
+        self, flow_id: UUID, execution_id: str, *, conn: AsyncConnection[object] | None = None
+    ) -> AddExecutionToFlowResult:
+        """Makes an execution a member of a flow, for good. It must lie in the flow's partition;
+        ff_create_execution with flow_id does both at once. A flow that had completed or failed opens
+        again.
+
+        Raises: InvalidInput, InvalidExecutionId, PartitionMismatch, FlowNotFound, ExecutionNotFound,
+        AlreadyMemberOfDifferentFlow, FlowAlreadyTerminal, ExecutionAlreadyTerminal.
+        """
+        return await self._call(
+            statements.ADD_EXECUTION_TO_FLOW, {"flow_id": flow_id, "execution_id": execution_id}, conn
+        )
 
     async def append_frame(
         self,
@@ -161,6 +250,18 @@ class AsyncMethods(ABC):
             conn,
         )
 
+    async def apply_dependency_to_child(
+        self, flow_id: UUID, edge_id: UUID, *, conn: AsyncConnection[object] | None = None
+    ) -> ApplyDependencyToChildResult:
+        """Puts a staged edge into effect: the downstream, unless it runs already, waits. If the upstream has
+        ended, that counts at once. unsatisfied_count: how many edges of the downstream have not succeeded.
+
+        Raises: InvalidInput, FlowNotFound, EdgeNotFound, FlowAlreadyTerminal, ExecutionAlreadyTerminal.
+        """
+        return await self._call(
+            statements.APPLY_DEPENDENCY_TO_CHILD, {"flow_id": flow_id, "edge_id": edge_id}, conn
+        )
+
     async def cancel(
         self, handle: str, *, reason: str = "", conn: AsyncConnection[object] | None = None
     ) -> CancelResult:
@@ -199,6 +300,64 @@ class AsyncMethods(ABC):
                 "lease_id": lease_id,
                 "lease_epoch": lease_epoch,
                 "attempt_id": attempt_id,
+            },
+            conn,
+        )
+
+    async def cancel_flow(
+        self,
+        flow_id: UUID,
+        *,
+        policy: str = "cancel_all",
+        reason: str = "flow_cancelled",
+        cancelled_by: str = "operator",
+        max_members: int = 1000,
+        conn: AsyncConnection[object] | None = None,
+    ) -> CancelFlowResult:
+        """Cancels a flow for good. cancel_all: every member that has not ended; cancel_pending: those that no
+        worker has a live lease on, the others may complete but not wait or be retried; cancel_flow_only:
+        members run on, the graph is frozen. Up to max_members end in this call; the rest (pending_count)
+        is not claimable any more and is ended by ff_drain_cancel_backlog. A stronger policy may follow a
+        weaker one (escalated).
+
+        Raises: InvalidInput, FlowNotFound.
+        """
+        return await self._call(
+            statements.CANCEL_FLOW,
+            {
+                "flow_id": flow_id,
+                "policy": policy,
+                "reason": reason,
+                "cancelled_by": cancelled_by,
+                "max_members": max_members,
+            },
+            conn,
+        )
+
+    async def cancel_flow_header(
+        self,
+        flow_id: UUID,
+        *,
+        policy: str = "cancel_all",
+        reason: str = "flow_cancelled",
+        cancelled_by: str = "operator",
+        grace_ms: int = 30000,
+        conn: AsyncConnection[object] | None = None,
+    ) -> CancelFlowHeaderResult:
+        """Cancels a flow as ff_cancel_flow does, but ends no member before grace_ms have passed: whoever
+        calls it can end them gently and acknowledge each with ff_ack_cancel_member. member_execution_ids:
+        those still owed.
+
+        Raises: InvalidInput, FlowNotFound.
+        """
+        return await self._call(
+            statements.CANCEL_FLOW_HEADER,
+            {
+                "flow_id": flow_id,
+                "policy": policy,
+                "reason": reason,
+                "cancelled_by": cancelled_by,
+                "grace_ms": grace_ms,
             },
             conn,
         )
@@ -556,7 +715,8 @@ class AsyncMethods(ABC):
         priority: 0 to 9000, higher first; outside is clamped. delay_until_ms, delay_ms: one of them, or
         the policy's. deadline_at_ms: when it expires, whatever its state. policy: retries, timeouts,
         limits; stored with its defaults written out. required_capabilities: only workers that have all of
-        them get it.
+        them get it. flow_id: makes it a member of that flow, which opens again if it had completed or
+        failed.
 
         Raises: InvalidInput, InvalidLaneId, InvalidPolicy, InvalidCapabilities, InvalidTagKey,
         QuotaPolicyNotFound, BudgetNotFound, InvalidExecutionId, PartitionMismatch, FlowNotFound,
@@ -635,6 +795,33 @@ class AsyncMethods(ABC):
             conn,
         )
 
+    async def create_flow(
+        self,
+        *,
+        flow_id: UUID | None = None,
+        flow_kind: str = "dag",
+        namespace: str = "default",
+        hold: bool = False,
+        tags: Mapping[str, str] = EMPTY_OBJECT,
+        conn: AsyncConnection[object] | None = None,
+    ) -> CreateFlowResult:
+        """Creates an empty flow: a graph of executions that wait for each other. hold: its members are not
+        handed out, and it cannot end, until ff_start_flow; so the whole graph can be built first.
+
+        Raises: InvalidInput, InvalidTagKey, FlowConflict.
+        """
+        return await self._call(
+            statements.CREATE_FLOW,
+            {
+                "flow_id": flow_id,
+                "flow_kind": flow_kind,
+                "namespace": namespace,
+                "hold": hold,
+                "tags": jsonb(tags),
+            },
+            conn,
+        )
+
     async def create_waitpoint(
         self,
         handle: str,
@@ -677,7 +864,7 @@ class AsyncMethods(ABC):
         not in the future makes it claimable at once.
 
         Raises: InvalidInput, InvalidHandle, InvalidExecutionId, ExecutionNotFound, ExecutionNotActive,
-        StaleLease, LeaseRevoked, LeaseExpired.
+        StaleLease, LeaseRevoked, LeaseExpired, FlowCancelled.
         """
         return await self._call(
             statements.DELAY, {"handle": handle, "delay_until_ms": delay_until_ms, "delay_ms": delay_ms}, conn
@@ -700,7 +887,7 @@ class AsyncMethods(ABC):
         in its holder's place.
 
         Raises: InvalidInput, InvalidExecutionId, FenceRequired, PartialFence, ExecutionNotFound,
-        ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
+        ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired, FlowCancelled.
         """
         return await self._call(
             statements.DELAY_EXECUTION,
@@ -806,6 +993,15 @@ class AsyncMethods(ABC):
             conn,
         )
 
+    async def describe_edge(
+        self, flow_id: UUID, edge_id: UUID, *, conn: AsyncConnection[object] | None = None
+    ) -> EdgeRow | None:
+        """One edge of a flow. No row: no such edge.
+
+        Raises: InvalidInput.
+        """
+        return await self._call(statements.DESCRIBE_EDGE, {"flow_id": flow_id, "edge_id": edge_id}, conn)
+
     async def describe_execution(
         self, execution_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> DescribeExecutionResult | None:
@@ -816,6 +1012,71 @@ class AsyncMethods(ABC):
         Raises: InvalidInput, InvalidExecutionId.
         """
         return await self._call(statements.DESCRIBE_EXECUTION, {"execution_id": execution_id}, conn)
+
+    async def describe_flow(
+        self, flow_id: UUID, *, conn: AsyncConnection[object] | None = None
+    ) -> DescribeFlowResult | None:
+        """Everything about one flow: what is stored, how many members are in which state, and what that makes
+        of it (derived_state). cancel_pending: members that its cancellation still waits for. No row: no
+        such flow.
+
+        Raises: InvalidInput.
+        """
+        return await self._call(statements.DESCRIBE_FLOW, {"flow_id": flow_id}, conn)
+
+    async def dispatch_completion(
+        self, event_id: int, *, max_edges: int = 1000, conn: AsyncConnection[object] | None = None
+    ) -> DispatchCompletionResult:
+        """Passes the end of a flow member on to those that wait for it, and everything else of its flow that
+        has queued. The call that ended the member has nearly always done this itself. event_id: that of
+        its completion. partial: something is left, because it was busy or too much for one call; call
+        again.
+
+        Raises: InvalidInput.
+        """
+        return await self._call(
+            statements.DISPATCH_COMPLETION, {"event_id": event_id, "max_edges": max_edges}, conn
+        )
+
+    async def dispatch_completions(
+        self, *, limit: int = 200, conn: AsyncConnection[object] | None = None
+    ) -> SweepResult:
+        """Passes on ends of flow members that nobody has passed on yet (ff_dispatch_completion), grouped by
+        flow. A claim that finds nothing does the same.
+
+        Raises: InvalidInput.
+        """
+        return await self._call(statements.DISPATCH_COMPLETIONS, {"limit": limit}, conn)
+
+    async def drain_cancel_backlog(
+        self, *, limit: int = 200, flow_id: UUID | None = None, conn: AsyncConnection[object] | None = None
+    ) -> SweepResult:
+        """Ends members of cancelled flows that could not be ended in the call that cancelled them: there were
+        too many, they were busy, a grace was given, or they ran and do not any more. flow_id: of that flow
+        alone.
+
+        Raises: InvalidInput.
+        """
+        return await self._call(statements.DRAIN_CANCEL_BACKLOG, {"limit": limit, "flow_id": flow_id}, conn)
+
+    async def drain_sibling_cancels(
+        self, *, limit: int = 200, conn: AsyncConnection[object] | None = None
+    ) -> SweepResult:
+        """Cancels members that a decided group no longer needs and that were busy when it was decided.
+
+        Raises: InvalidInput.
+        """
+        return await self._call(statements.DRAIN_SIBLING_CANCELS, {"limit": limit}, conn)
+
+    async def evaluate_flow_eligibility(
+        self, execution_id: str, *, conn: AsyncConnection[object] | None = None
+    ) -> EvaluateFlowEligibilityResult:
+        """What its flow and dependencies say of an execution. Reads only. Time, quota and budget show in
+        eligibility_state.
+
+        Raises: InvalidInput, InvalidExecutionId.
+        """
+        return await self._call(statements.EVALUATE_FLOW_ELIGIBILITY, {"execution_id": execution_id}, conn)
 
     async def event_cursor(
         self, *, at: str = "now", conn: AsyncConnection[object] | None = None
@@ -961,6 +1222,15 @@ class AsyncMethods(ABC):
         return await self._call(
             statements.GET_EXECUTION_TAG, {"execution_id": execution_id, "key": key}, conn
         )
+
+    async def get_flow_tag(
+        self, flow_id: UUID, key: str, *, conn: AsyncConnection[object] | None = None
+    ) -> GetFlowTagResult | None:
+        """The value of one tag of a flow. No row: the flow does not have it.
+
+        Raises: InvalidInput.
+        """
+        return await self._call(statements.GET_FLOW_TAG, {"flow_id": flow_id, "key": key}, conn)
 
     async def handle_decode(
         self, handle: str, *, conn: AsyncConnection[object] | None = None
@@ -1110,6 +1380,50 @@ class AsyncMethods(ABC):
         """
         return await self._call(statements.LIST_ATTEMPTS, {"execution_id": execution_id}, conn)
 
+    async def list_edge_groups(
+        self,
+        flow_id: UUID,
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        conn: AsyncConnection[object] | None = None,
+    ) -> list[ListEdgeGroupsRow]:
+        """What the members of a flow wait for, by member: policy, counters, and what was decided. after: the
+        last downstream_execution_id read.
+
+        Raises: InvalidInput, InvalidCursor.
+        """
+        return await self._call(
+            statements.LIST_EDGE_GROUPS, {"flow_id": flow_id, "after": after, "limit": limit}, conn
+        )
+
+    async def list_edges(
+        self,
+        flow_id: UUID,
+        *,
+        execution_id: str | None = None,
+        direction: str | None = None,
+        after: UUID | None = None,
+        limit: int = 100,
+        conn: AsyncConnection[object] | None = None,
+    ) -> list[EdgeRow]:
+        """The edges of a flow by their id; with execution_id those of one member, with direction only its
+        incoming or outgoing ones. after: the last edge_id read.
+
+        Raises: InvalidInput, InvalidExecutionId.
+        """
+        return await self._call(
+            statements.LIST_EDGES,
+            {
+                "flow_id": flow_id,
+                "execution_id": execution_id,
+                "direction": direction,
+                "after": after,
+                "limit": limit,
+            },
+            conn,
+        )
+
     async def list_executions(
         self,
         *,
@@ -1160,6 +1474,45 @@ class AsyncMethods(ABC):
         return await self._call(
             statements.LIST_EXPIRED_LEASES,
             {"namespace": namespace, "grace_ms": grace_ms, "after": after, "limit": limit},
+            conn,
+        )
+
+    async def list_flow_members(
+        self,
+        flow_id: UUID,
+        *,
+        public_state: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+        conn: AsyncConnection[object] | None = None,
+    ) -> list[ListFlowMembersRow]:
+        """The members of a flow by their id. after: the last execution_id read.
+
+        Raises: InvalidInput, InvalidCursor.
+        """
+        return await self._call(
+            statements.LIST_FLOW_MEMBERS,
+            {"flow_id": flow_id, "public_state": public_state, "after": after, "limit": limit},
+            conn,
+        )
+
+    async def list_flows(
+        self,
+        *,
+        state: str | None = None,
+        namespace: str | None = None,
+        partition: int | None = None,
+        after: UUID | None = None,
+        limit: int = 100,
+        conn: AsyncConnection[object] | None = None,
+    ) -> list[ListFlowsRow]:
+        """Flows by their id, filtered by state, namespace or partition. after: the last flow_id read.
+
+        Raises: InvalidInput.
+        """
+        return await self._call(
+            statements.LIST_FLOWS,
+            {"state": state, "namespace": namespace, "partition": partition, "after": after, "limit": limit},
             conn,
         )
 
@@ -1344,6 +1697,26 @@ class AsyncMethods(ABC):
             statements.PROGRESS, {"handle": handle, "percent": percent, "message": message}, conn
         )
 
+    async def project_flow_summary(
+        self, flow_id: UUID, *, conn: AsyncConnection[object] | None = None
+    ) -> ProjectFlowSummaryResult:
+        """Writes down how a flow stands (ff_flow_summary). projected: false for a flow without members, of
+        which nothing is written.
+
+        Raises: InvalidInput, FlowNotFound.
+        """
+        return await self._call(statements.PROJECT_FLOW_SUMMARY, {"flow_id": flow_id}, conn)
+
+    async def project_flows(
+        self, *, limit: int = 200, conn: AsyncConnection[object] | None = None
+    ) -> SweepResult:
+        """Projects flows (ff_project_flow_summary): those that live, the longest unseen first, and those that
+        ended, once more.
+
+        Raises: InvalidInput.
+        """
+        return await self._call(statements.PROJECT_FLOWS, {"limit": limit}, conn)
+
     async def promote_delayed(
         self, execution_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> PromoteDelayedResult:
@@ -1396,6 +1769,16 @@ class AsyncMethods(ABC):
         Raises: InvalidInput, InvalidExecutionId.
         """
         return await self._call(statements.READ_CURRENT_ATTEMPT_INDEX, {"execution_id": execution_id}, conn)
+
+    async def read_dependency_inputs(
+        self, execution_id: str, *, conn: AsyncConnection[object] | None = None
+    ) -> list[ReadDependencyInputsRow]:
+        """What an execution gets from those it waited for: one row per edge whose upstream has ended, with
+        that one's result. The payload of the execution itself is never touched.
+
+        Raises: InvalidInput, InvalidExecutionId.
+        """
+        return await self._call(statements.READ_DEPENDENCY_INPUTS, {"execution_id": execution_id}, conn)
 
     async def read_events(
         self,
@@ -1886,7 +2269,8 @@ class AsyncMethods(ABC):
     ) -> ReplayExecutionResult:
         """Runs an ended execution again, as often as its policy's max_replay_count allows. Attempts, results
         and the lease epoch are kept; retries and reclaims count from zero; the deadline of the policy
-        starts anew.
+        starts anew. In a flow, children that have not started wait for it again; a skipped member is
+        judged by its upstreams as they are now. The flow, if it had ended, opens.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotTerminal,
         MaxReplaysExhausted, FlowAlreadyTerminal.
@@ -1896,6 +2280,15 @@ class AsyncMethods(ABC):
             {"execution_id": execution_id, "reason": reason, "requested_by": requested_by},
             conn,
         )
+
+    async def resolve_execution_flow_id(
+        self, execution_id: str, *, conn: AsyncConnection[object] | None = None
+    ) -> ResolveExecutionFlowIdResult | None:
+        """The flow of an execution. No row: it is in none, or does not exist.
+
+        Raises: InvalidInput, InvalidExecutionId.
+        """
+        return await self._call(statements.RESOLVE_EXECUTION_FLOW_ID, {"execution_id": execution_id}, conn)
 
     async def resume_execution(
         self,
@@ -1979,6 +2372,36 @@ class AsyncMethods(ABC):
             statements.SEED_WAITPOINT_HMAC_SECRET, {"kid": kid, "secret_hex": secret_hex}, conn
         )
 
+    async def set_edge_group_policy(
+        self,
+        flow_id: UUID,
+        downstream_execution_id: str,
+        policy: str,
+        *,
+        k: int | None = None,
+        on_satisfied: str = "cancel_remaining",
+        conn: AsyncConnection[object] | None = None,
+    ) -> SetEdgeGroupPolicyResult:
+        """How many of the executions that a member waits for must succeed: all_of (the default), any_of, or a
+        quorum of k. To be said before the member has an edge. on_satisfied: once that is decided, those of
+        them that still run are cancelled (cancel_remaining), unless somebody else waits for them, or let
+        run (let_run).
+
+        Raises: InvalidInput, InvalidExecutionId, FlowNotFound, ExecutionNotInFlow, FlowAlreadyTerminal,
+        EdgeGroupPolicyAlreadyFixed.
+        """
+        return await self._call(
+            statements.SET_EDGE_GROUP_POLICY,
+            {
+                "flow_id": flow_id,
+                "downstream_execution_id": downstream_execution_id,
+                "policy": policy,
+                "k": k,
+                "on_satisfied": on_satisfied,
+            },
+            conn,
+        )
+
     async def set_event_family(
         self,
         family: str,
@@ -2024,6 +2447,17 @@ class AsyncMethods(ABC):
             statements.SET_EXECUTION_TAGS, {"execution_id": execution_id, "tags": jsonb(tags)}, conn
         )
 
+    async def set_flow_tag(
+        self, flow_id: UUID, key: str, value: str, *, conn: AsyncConnection[object] | None = None
+    ) -> SetFlowTagResult:
+        """Sets one tag of a flow; NULL deletes it. Allowed in every state; the graph's revision stays.
+
+        Raises: InvalidInput, InvalidTagKey, FlowNotFound.
+        """
+        return await self._call(
+            statements.SET_FLOW_TAG, {"flow_id": flow_id, "key": key, "value": value}, conn
+        )
+
     async def set_lane_state(
         self,
         lane_id: str,
@@ -2062,6 +2496,51 @@ class AsyncMethods(ABC):
         """
         return await self._call(statements.SETTING, {"name": name}, conn)
 
+    async def stage_dependency_edge(
+        self,
+        flow_id: UUID,
+        upstream_execution_id: str,
+        downstream_execution_id: str,
+        *,
+        edge_id: UUID | None = None,
+        dependency_kind: str = "success_only",
+        data_passing_ref: str | None = None,
+        expected_graph_revision: int | None = None,
+        conn: AsyncConnection[object] | None = None,
+    ) -> StageDependencyEdgeResult:
+        """Adds an edge to a flow: the downstream is to wait for the upstream. It has no effect until it is
+        applied (ff_apply_dependency_to_child, ff_start_flow). dependency_kind: success_only, or
+        any_terminal if any end will do. edge_id: makes the call repeatable. expected_graph_revision:
+        refuse if the graph has changed since.
+
+        Raises: InvalidInput, InvalidExecutionId, SelfReferencingEdge, InvalidDependencyKind, FlowNotFound,
+        DependencyAlreadyExists, FlowAlreadyTerminal, StaleGraphRevision, ExecutionNotInFlow,
+        ExecutionAlreadyTerminal, EdgeGroupAlreadyDecided, CycleDetected.
+        """
+        return await self._call(
+            statements.STAGE_DEPENDENCY_EDGE,
+            {
+                "flow_id": flow_id,
+                "upstream_execution_id": upstream_execution_id,
+                "downstream_execution_id": downstream_execution_id,
+                "edge_id": edge_id,
+                "dependency_kind": dependency_kind,
+                "data_passing_ref": data_passing_ref,
+                "expected_graph_revision": expected_graph_revision,
+            },
+            conn,
+        )
+
+    async def start_flow(
+        self, flow_id: UUID, *, conn: AsyncConnection[object] | None = None
+    ) -> StartFlowResult:
+        """Starts a flow that was created with p_hold: applies the edges that are still staged and lets its
+        members be claimed.
+
+        Raises: InvalidInput, FlowNotFound, FlowAlreadyTerminal, QuorumUnreachable.
+        """
+        return await self._call(statements.START_FLOW, {"flow_id": flow_id}, conn)
+
     async def stream_info(
         self, execution_id: str, attempt_index: int, *, conn: AsyncConnection[object] | None = None
     ) -> StreamInfoResult:
@@ -2074,6 +2553,42 @@ class AsyncMethods(ABC):
         """
         return await self._call(
             statements.STREAM_INFO, {"execution_id": execution_id, "attempt_index": attempt_index}, conn
+        )
+
+    async def submit_flow(
+        self,
+        nodes: JsonValue,
+        *,
+        edges: JsonValue = (),
+        groups: JsonValue = (),
+        flow_id: UUID | None = None,
+        flow_kind: str = "dag",
+        namespace: str = "default",
+        tags: Mapping[str, str] = EMPTY_OBJECT,
+        conn: AsyncConnection[object] | None = None,
+    ) -> list[SubmitFlowRow]:
+        """Submits a whole flow, all or nothing. nodes: objects with key (any name, unique in the call),
+        lane_id and what else ff_create_execution takes, without p_; payload as text, or payload_base64.
+        edges: {from, to, dependency_kind, data_passing_ref} by node key. groups: {to, policy, k,
+        on_satisfied} as ff_set_edge_group_policy. One row per node.
+
+        Raises: InvalidInput, InvalidTagKey, FlowConflict, InvalidLaneId, InvalidPolicy,
+        InvalidCapabilities, QuotaPolicyNotFound, BudgetNotFound, InvalidExecutionId, PartitionMismatch,
+        SelfReferencingEdge, InvalidDependencyKind, DependencyAlreadyExists, CycleDetected,
+        IdempotencyConflict, ExecutionIdConflict, LaneNotAccepting, QuorumUnreachable.
+        """
+        return await self._call(
+            statements.SUBMIT_FLOW,
+            {
+                "nodes": jsonb(nodes),
+                "edges": jsonb(edges),
+                "groups": jsonb(groups),
+                "flow_id": flow_id,
+                "flow_kind": flow_kind,
+                "namespace": namespace,
+                "tags": jsonb(tags),
+            },
+            conn,
         )
 
     async def suspend(
@@ -2104,9 +2619,10 @@ class AsyncMethods(ABC):
 
         Raises: InvalidInput, InvalidHandle, InvalidExecutionId, InvalidReasonCode, InvalidTimeout,
         InvalidResumeCondition, InvalidWaitpointBinding, InvalidResumePolicy, IdempotencyConflict,
-        ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired, CorruptState,
-        HmacNotInitialized, WaitpointNotFound, InvalidWaitpointForExecution, WaitpointNotPending,
-        PendingWaitpointExpired, SuspensionConflict, WaitpointConflict, WaitpointLimitExceeded.
+        ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired, FlowCancelled,
+        CorruptState, HmacNotInitialized, WaitpointNotFound, InvalidWaitpointForExecution,
+        WaitpointNotPending, PendingWaitpointExpired, SuspensionConflict, WaitpointConflict,
+        WaitpointLimitExceeded.
 
         try_suspend returns every outcome; suspend raises AlreadySatisfied on all but suspended.
         """
@@ -2160,9 +2676,10 @@ class AsyncMethods(ABC):
 
         Raises: InvalidInput, InvalidHandle, InvalidExecutionId, InvalidReasonCode, InvalidTimeout,
         InvalidResumeCondition, InvalidWaitpointBinding, InvalidResumePolicy, IdempotencyConflict,
-        ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired, CorruptState,
-        HmacNotInitialized, WaitpointNotFound, InvalidWaitpointForExecution, WaitpointNotPending,
-        PendingWaitpointExpired, SuspensionConflict, WaitpointConflict, WaitpointLimitExceeded.
+        ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired, FlowCancelled,
+        CorruptState, HmacNotInitialized, WaitpointNotFound, InvalidWaitpointForExecution,
+        WaitpointNotPending, PendingWaitpointExpired, SuspensionConflict, WaitpointConflict,
+        WaitpointLimitExceeded.
 
         try_suspend returns every outcome; suspend raises AlreadySatisfied on all but suspended.
         """
@@ -2213,7 +2730,7 @@ class AsyncMethods(ABC):
         Raises: InvalidInput, FenceRequired, PartialFence, InvalidExecutionId, InvalidReasonCode,
         InvalidTimeout, InvalidResumeCondition, InvalidWaitpointBinding, InvalidResumePolicy,
         IdempotencyConflict, ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired,
-        CorruptState, HmacNotInitialized, WaitpointNotFound, InvalidWaitpointForExecution,
+        FlowCancelled, CorruptState, HmacNotInitialized, WaitpointNotFound, InvalidWaitpointForExecution,
         WaitpointNotPending, PendingWaitpointExpired, SuspensionConflict, WaitpointConflict,
         WaitpointLimitExceeded.
         """
@@ -2292,8 +2809,10 @@ class AsyncMethods(ABC):
         conn: AsyncConnection[object] | None = None,
     ) -> SweepResult:
         """Deletes executions that ended long enough ago, with everything that hangs off them:
-        policy.retention_ms if they have one, else retention_ms. Oldest first, at most limit per call; more
-        says whether to call again. Events and idempotency keys stay: they have times of their own.
+        policy.retention_ms if they have one, else retention_ms. A flow goes as a whole, when nothing in it
+        lives and the longest of its members' times has passed, and counts one; not when lane_id is given.
+        Oldest first, at most limit per call; more says whether to call again. Events and idempotency keys
+        stay: they have times of their own.
 
         Raises: InvalidInput, InvalidLaneId.
         """
@@ -2340,6 +2859,49 @@ class AsyncMethods(ABC):
                 "attempt_id": attempt_id,
                 "percent": percent,
                 "message": message,
+            },
+            conn,
+        )
+
+    async def wait_children(
+        self, handle: str, *, conn: AsyncConnection[object] | None = None
+    ) -> WaitChildrenResult:
+        """Pauses the attempt until the executions that it waits for have ended as its edges ask. ready: there
+        is nothing to wait for, go on, the lease stays. waiting: the lease has ended; a later claim goes on
+        with the same attempt. skipped: it cannot come about any more, the execution has ended. A parent
+        that must see failures uses any_terminal edges.
+
+        Raises: InvalidInput, InvalidHandle, InvalidExecutionId, ExecutionNotFound, ExecutionNotActive,
+        StaleLease, LeaseRevoked, LeaseExpired, FlowCancelled.
+        """
+        return await self._call(statements.WAIT_CHILDREN, {"handle": handle}, conn)
+
+    async def wait_children_execution(
+        self,
+        execution_id: str,
+        *,
+        attempt_index: int | None = None,
+        lease_id: UUID | None = None,
+        lease_epoch: int | None = None,
+        attempt_id: UUID | None = None,
+        source: str = "lease_holder",
+        conn: AsyncConnection[object] | None = None,
+    ) -> WaitChildrenResult:
+        """ff_wait_children by explicit fence. source operator_override, without a fence, pauses an active
+        execution in its holder's place.
+
+        Raises: InvalidInput, InvalidExecutionId, FenceRequired, PartialFence, ExecutionNotFound,
+        ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired, FlowCancelled.
+        """
+        return await self._call(
+            statements.WAIT_CHILDREN_EXECUTION,
+            {
+                "execution_id": execution_id,
+                "attempt_index": attempt_index,
+                "lease_id": lease_id,
+                "lease_epoch": lease_epoch,
+                "attempt_id": attempt_id,
+                "source": source,
             },
             conn,
         )

@@ -9,6 +9,36 @@ from pyff.types import JsonValue, PublicState
 
 
 @dataclass(frozen=True, slots=True)
+class AckCancelMemberResult:
+    """What ff_ack_cancel_member returns."""
+
+    outcome: Literal["acked", "not_pending"]
+    remaining: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddDependencyResult:
+    """What ff_add_dependency returns."""
+
+    outcome: Literal["applied", "already_applied"]
+    edge_id: UUID
+    graph_revision: int
+    unsatisfied_count: int
+    group_state: Literal["pending", "satisfied", "impossible", "cancelled"]
+    child_public_state: PublicState
+
+
+@dataclass(frozen=True, slots=True)
+class AddExecutionToFlowResult:
+    """What ff_add_execution_to_flow returns."""
+
+    outcome: Literal["added", "already_member"]
+    execution_id: str
+    node_count: int
+    graph_revision: int
+
+
+@dataclass(frozen=True, slots=True)
 class AppendFrameResult:
     """What ff_append_frame returns."""
 
@@ -21,12 +51,45 @@ class AppendFrameResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ApplyDependencyToChildResult:
+    """What ff_apply_dependency_to_child returns."""
+
+    outcome: Literal["applied", "already_applied"]
+    unsatisfied_count: int
+    group_state: Literal["pending", "satisfied", "impossible", "cancelled"]
+    child_public_state: PublicState
+
+
+@dataclass(frozen=True, slots=True)
 class CancelExecutionResult:
     """What ff_cancel_execution returns."""
 
     outcome: Literal["cancelled", "already_cancelled"]
     public_state: PublicState
     cancelled_from: str
+
+
+@dataclass(frozen=True, slots=True)
+class CancelFlowHeaderResult:
+    """What ff_cancel_flow_header returns."""
+
+    outcome: Literal["cancelled", "escalated", "already_terminal"]
+    cancellation_policy: Literal["cancel_all", "cancel_pending", "cancel_flow_only"] | None
+    cancel_reason: str | None
+    member_execution_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CancelFlowResult:
+    """What ff_cancel_flow returns."""
+
+    outcome: Literal["cancelled", "cancellation_scheduled", "escalated", "already_terminal"]
+    cancellation_policy: Literal["cancel_all", "cancel_pending", "cancel_flow_only"] | None
+    cancel_reason: str | None
+    member_count: int
+    cancelled_count: int
+    pending_count: int
+    running_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +217,16 @@ class CreateExecutionsRow:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateFlowResult:
+    """What ff_create_flow returns."""
+
+    outcome: Literal["created", "already_satisfied"]
+    flow_id: UUID
+    public_flow_state: Literal["building", "open", "completed", "failed", "cancelled"]
+    graph_revision: int
+
+
+@dataclass(frozen=True, slots=True)
 class CreateWaitpointResult:
     """What ff_create_waitpoint returns."""
 
@@ -235,6 +308,93 @@ class DescribeExecutionResult:
     progress_updated_at_ms: int | None
     last_transition_at_ms: int
     last_mutation_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeFlowResult:
+    """What ff_describe_flow returns."""
+
+    flow_id: UUID
+    flow_kind: str
+    namespace: str
+    graph_revision: int
+    node_count: int
+    edge_count: int
+    live_members: int
+    public_flow_state: Literal["building", "open", "completed", "failed", "cancelled"]
+    derived_state: Literal["open", "running", "blocked", "completed", "failed"]
+    claimable: bool
+    cancellation_policy: Literal["cancel_all", "cancel_pending", "cancel_flow_only"] | None
+    cancel_reason: str | None
+    cancelled_by: str | None
+    quota_policy_id: str | None
+    budget_ids: tuple[str, ...] | None
+    tags: Mapping[str, str]
+    created_at_ms: int
+    last_mutation_at_ms: int
+    terminal_at_ms: int | None
+    members_waiting: int
+    members_delayed: int
+    members_rate_limited: int
+    members_waiting_children: int
+    members_active: int
+    members_suspended: int
+    members_resumable: int
+    members_completed: int
+    members_failed: int
+    members_cancelled: int
+    members_expired: int
+    members_skipped: int
+    cancel_pending: int
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchCompletionResult:
+    """What ff_dispatch_completion returns."""
+
+    outcome: Literal["noop", "advanced", "partial"]
+    edges_resolved: int
+    children_released: int
+    children_skipped: int
+    siblings_cancelled: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeRow:
+    """What ff_describe_edge or ff_list_edges returns."""
+
+    flow_id: UUID
+    edge_id: UUID
+    upstream_execution_id: str
+    downstream_execution_id: str
+    dependency_kind: Literal["success_only", "any_terminal"]
+    data_passing_ref: str | None
+    edge_state: Literal["staged", "applied", "satisfied", "failed", "skipped"]
+    upstream_outcome: Literal["success", "failed", "cancelled", "expired", "skipped"] | None
+    created_at_ms: int
+    applied_at_ms: int | None
+    resolved_at_ms: int | None
+    reopened_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluateFlowEligibilityResult:
+    """What ff_evaluate_flow_eligibility returns."""
+
+    status: Literal[
+        "not_found",
+        "terminal",
+        "not_runnable",
+        "impossible",
+        "blocked_by_dependencies",
+        "flow_held",
+        "flow_cancelled",
+        "eligible",
+    ]
+    eligibility_state: str | None
+    pending_edges: int | None
+    detail: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +492,13 @@ class GetExecutionTagResult:
 
 
 @dataclass(frozen=True, slots=True)
+class GetFlowTagResult:
+    """What ff_get_flow_tag returns."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
 class HandleDecodeResult:
     """What ff_handle_decode returns."""
 
@@ -412,6 +579,22 @@ class ListAttemptsRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ListEdgeGroupsRow:
+    """What ff_list_edge_groups returns."""
+
+    downstream_execution_id: str
+    policy: Literal["all_of", "any_of", "quorum"]
+    k: int | None
+    on_satisfied: Literal["cancel_remaining", "let_run"] | None
+    group_state: Literal["pending", "satisfied", "impossible", "cancelled"]
+    n_edges: int
+    n_success: int
+    n_failed: int
+    n_skipped: int
+    n_running: int
+
+
+@dataclass(frozen=True, slots=True)
 class ListExecutionsRow:
     """What ff_list_executions returns."""
 
@@ -441,6 +624,33 @@ class ListExpiredLeasesRow:
     worker_instance_id: str
     expires_at_ms: int
     ownership_state: Literal["leased", "lease_expired_reclaimable"]
+
+
+@dataclass(frozen=True, slots=True)
+class ListFlowMembersRow:
+    """What ff_list_flow_members returns."""
+
+    execution_id: str
+    execution_kind: str
+    lane_id: str
+    public_state: PublicState
+    current_attempt_index: int | None
+    created_at_ms: int
+    terminal_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListFlowsRow:
+    """What ff_list_flows returns."""
+
+    flow_id: UUID
+    flow_kind: str
+    namespace: str
+    public_flow_state: Literal["building", "open", "completed", "failed", "cancelled"]
+    status: Literal["active", "completed", "failed", "cancelled"]
+    node_count: int
+    created_at_ms: int
+    terminal_at_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -610,6 +820,27 @@ class ProgressResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ProjectFlowSummaryResult:
+    """What ff_project_flow_summary returns."""
+
+    projected: bool
+    derived_state: Literal["open", "running", "blocked", "completed", "failed"]
+    total_members: int
+    members_waiting: int
+    members_delayed: int
+    members_rate_limited: int
+    members_waiting_children: int
+    members_active: int
+    members_suspended: int
+    members_resumable: int
+    members_completed: int
+    members_failed: int
+    members_cancelled: int
+    members_expired: int
+    members_skipped: int
+
+
+@dataclass(frozen=True, slots=True)
 class PromoteDelayedResult:
     """What ff_promote_delayed returns."""
 
@@ -640,6 +871,17 @@ class ReadCurrentAttemptIndexResult:
     """What ff_read_current_attempt_index returns."""
 
     attempt_index: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDependencyInputsRow:
+    """What ff_read_dependency_inputs returns."""
+
+    edge_id: UUID
+    upstream_execution_id: str
+    data_passing_ref: str | None
+    outcome: Literal["success", "failed", "cancelled", "expired", "skipped"]
+    result: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -948,6 +1190,13 @@ class ReplayExecutionResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ResolveExecutionFlowIdResult:
+    """What ff_resolve_execution_flow_id returns."""
+
+    flow_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
 class ResumeExecutionResult:
     """What ff_resume_execution returns."""
 
@@ -988,6 +1237,13 @@ class SeedWaitpointHmacSecretResult:
 
 
 @dataclass(frozen=True, slots=True)
+class SetEdgeGroupPolicyResult:
+    """What ff_set_edge_group_policy returns."""
+
+    outcome: Literal["set", "already_set"]
+
+
+@dataclass(frozen=True, slots=True)
 class SetEventFamilyResult:
     """What ff_set_event_family returns."""
 
@@ -1009,6 +1265,13 @@ class SetExecutionTagsResult:
     """What ff_set_execution_tags returns."""
 
     tags: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SetFlowTagResult:
+    """What ff_set_flow_tag returns."""
+
+    changed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -1049,6 +1312,23 @@ class SignalResult:
 
 
 @dataclass(frozen=True, slots=True)
+class StageDependencyEdgeResult:
+    """What ff_stage_dependency_edge returns."""
+
+    outcome: Literal["staged", "already_staged"]
+    edge_id: UUID
+    graph_revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartFlowResult:
+    """What ff_start_flow returns."""
+
+    outcome: Literal["started", "already_started"]
+    applied_edges: int
+
+
+@dataclass(frozen=True, slots=True)
 class StreamInfoResult:
     """What ff_stream_info returns."""
 
@@ -1072,6 +1352,15 @@ class StreamInfoResult:
 
 
 @dataclass(frozen=True, slots=True)
+class SubmitFlowRow:
+    """What ff_submit_flow returns."""
+
+    flow_id: UUID
+    node_key: str
+    execution_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class SuspendRow:
     """What ff_suspend or ff_suspend_execution returns."""
 
@@ -1088,11 +1377,22 @@ class SuspendRow:
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """What ff_trim_events, ff_trim_retention or ff_trim_streams returns."""
+    """What ff_dispatch_completions, ff_drain_cancel_backlog, ff_drain_sibling_cancels, ff_project_flows,
+    ff_trim_events, ff_trim_retention or ff_trim_streams returns.
+    """
 
     processed: int
     errors: int
     more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WaitChildrenResult:
+    """What ff_wait_children or ff_wait_children_execution returns."""
+
+    outcome: Literal["ready", "waiting", "skipped"]
+    pending_children: int
+    replayed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -1103,8 +1403,14 @@ class WatchStreamResult:
 
 
 __all__ = [
+    "AckCancelMemberResult",
+    "AddDependencyResult",
+    "AddExecutionToFlowResult",
     "AppendFrameResult",
+    "ApplyDependencyToChildResult",
     "CancelExecutionResult",
+    "CancelFlowHeaderResult",
+    "CancelFlowResult",
     "CancelResult",
     "CapabilitiesRow",
     "ChangePriorityResult",
@@ -1116,9 +1422,14 @@ __all__ = [
     "CompleteResult",
     "CreateExecutionResult",
     "CreateExecutionsRow",
+    "CreateFlowResult",
     "CreateWaitpointResult",
     "DelayResult",
     "DescribeExecutionResult",
+    "DescribeFlowResult",
+    "DispatchCompletionResult",
+    "EdgeRow",
+    "EvaluateFlowEligibilityResult",
     "EventCursorResult",
     "EventLagResult",
     "ExpireExecutionResult",
@@ -1128,14 +1439,18 @@ __all__ = [
     "GetExecutionNamespaceResult",
     "GetExecutionResult",
     "GetExecutionTagResult",
+    "GetFlowTagResult",
     "HandleDecodeResult",
     "HandleEncodeResult",
     "HeartbeatWorkerResult",
     "IssueClaimGrantResult",
     "IssueReclaimGrantResult",
     "ListAttemptsRow",
+    "ListEdgeGroupsRow",
     "ListExecutionsRow",
     "ListExpiredLeasesRow",
+    "ListFlowMembersRow",
+    "ListFlowsRow",
     "ListLanesRow",
     "ListPendingWaitpointsRow",
     "ListSignalsRow",
@@ -1147,9 +1462,11 @@ __all__ = [
     "ObserveSignalsRow",
     "PingResult",
     "ProgressResult",
+    "ProjectFlowSummaryResult",
     "PromoteDelayedResult",
     "ReadCompletionsRow",
     "ReadCurrentAttemptIndexResult",
+    "ReadDependencyInputsRow",
     "ReadEventsRow",
     "ReadExecCoreFieldsRow",
     "ReadExecutionContextResult",
@@ -1170,19 +1487,26 @@ __all__ = [
     "RenewManyRow",
     "RenewResult",
     "ReplayExecutionResult",
+    "ResolveExecutionFlowIdResult",
     "ResumeExecutionResult",
     "RevokeLeaseResult",
     "RotateWaitpointHmacSecretResult",
     "SeedWaitpointHmacSecretResult",
+    "SetEdgeGroupPolicyResult",
     "SetEventFamilyResult",
     "SetExecutionTagResult",
     "SetExecutionTagsResult",
+    "SetFlowTagResult",
     "SetLaneStateResult",
     "SetSettingResult",
     "SettingResult",
     "SignalResult",
+    "StageDependencyEdgeResult",
+    "StartFlowResult",
     "StreamInfoResult",
+    "SubmitFlowRow",
     "SuspendRow",
     "SweepResult",
+    "WaitChildrenResult",
     "WatchStreamResult",
 ]

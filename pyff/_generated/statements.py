@@ -3,8 +3,14 @@
 from typing import Final
 
 from pyff._generated.results import (
+    AckCancelMemberResult,
+    AddDependencyResult,
+    AddExecutionToFlowResult,
     AppendFrameResult,
+    ApplyDependencyToChildResult,
     CancelExecutionResult,
+    CancelFlowHeaderResult,
+    CancelFlowResult,
     CancelResult,
     CapabilitiesRow,
     ChangePriorityResult,
@@ -16,9 +22,14 @@ from pyff._generated.results import (
     CompleteResult,
     CreateExecutionResult,
     CreateExecutionsRow,
+    CreateFlowResult,
     CreateWaitpointResult,
     DelayResult,
     DescribeExecutionResult,
+    DescribeFlowResult,
+    DispatchCompletionResult,
+    EdgeRow,
+    EvaluateFlowEligibilityResult,
     EventCursorResult,
     EventLagResult,
     ExpireExecutionResult,
@@ -28,14 +39,18 @@ from pyff._generated.results import (
     GetExecutionNamespaceResult,
     GetExecutionResult,
     GetExecutionTagResult,
+    GetFlowTagResult,
     HandleDecodeResult,
     HandleEncodeResult,
     HeartbeatWorkerResult,
     IssueClaimGrantResult,
     IssueReclaimGrantResult,
     ListAttemptsRow,
+    ListEdgeGroupsRow,
     ListExecutionsRow,
     ListExpiredLeasesRow,
+    ListFlowMembersRow,
+    ListFlowsRow,
     ListLanesRow,
     ListPendingWaitpointsRow,
     ListSignalsRow,
@@ -47,9 +62,11 @@ from pyff._generated.results import (
     ObserveSignalsRow,
     PingResult,
     ProgressResult,
+    ProjectFlowSummaryResult,
     PromoteDelayedResult,
     ReadCompletionsRow,
     ReadCurrentAttemptIndexResult,
+    ReadDependencyInputsRow,
     ReadEventsRow,
     ReadExecCoreFieldsRow,
     ReadExecutionContextResult,
@@ -70,23 +87,66 @@ from pyff._generated.results import (
     RenewManyRow,
     RenewResult,
     ReplayExecutionResult,
+    ResolveExecutionFlowIdResult,
     ResumeExecutionResult,
     RevokeLeaseResult,
     RotateWaitpointHmacSecretResult,
     SeedWaitpointHmacSecretResult,
+    SetEdgeGroupPolicyResult,
     SetEventFamilyResult,
     SetExecutionTagResult,
     SetExecutionTagsResult,
+    SetFlowTagResult,
     SetLaneStateResult,
     SetSettingResult,
     SettingResult,
     SignalResult,
+    StageDependencyEdgeResult,
+    StartFlowResult,
     StreamInfoResult,
+    SubmitFlowRow,
     SuspendRow,
     SweepResult,
+    WaitChildrenResult,
     WatchStreamResult,
 )
 from pyff.statement import Statement, at_most_one, converting, many, one, public_state, value
+
+ACK_CANCEL_MEMBER: Final[Statement[AckCancelMemberResult]] = one(
+    """select outcome, remaining
+from ff_ack_cancel_member(
+    p_flow_id => %(flow_id)s::uuid,
+    p_execution_id => %(execution_id)s::text,
+    p_force => %(force)s::boolean
+)""",
+    AckCancelMemberResult,
+)
+
+
+ADD_DEPENDENCY: Final[Statement[AddDependencyResult]] = one(
+    """select outcome, edge_id, graph_revision, unsatisfied_count, group_state, child_public_state
+from ff_add_dependency(
+    p_flow_id => %(flow_id)s::uuid,
+    p_upstream_execution_id => %(upstream_execution_id)s::text,
+    p_downstream_execution_id => %(downstream_execution_id)s::text,
+    p_edge_id => %(edge_id)s::uuid,
+    p_dependency_kind => %(dependency_kind)s::text,
+    p_data_passing_ref => %(data_passing_ref)s::text,
+    p_expected_graph_revision => %(expected_graph_revision)s::bigint
+)""",
+    converting(AddDependencyResult, {5: public_state}),
+)
+
+
+ADD_EXECUTION_TO_FLOW: Final[Statement[AddExecutionToFlowResult]] = one(
+    """select outcome, execution_id, node_count, graph_revision
+from ff_add_execution_to_flow(
+    p_flow_id => %(flow_id)s::uuid,
+    p_execution_id => %(execution_id)s::text
+)""",
+    AddExecutionToFlowResult,
+)
+
 
 APPEND_FRAME: Final[Statement[AppendFrameResult]] = one(
     """select frame_id, ts_ms, seq, frame_count, summary_version, replayed
@@ -105,6 +165,16 @@ from ff_append_frame(
     p_ema_alpha => %(ema_alpha)s::double precision
 )""",
     AppendFrameResult,
+)
+
+
+APPLY_DEPENDENCY_TO_CHILD: Final[Statement[ApplyDependencyToChildResult]] = one(
+    """select outcome, unsatisfied_count, group_state, child_public_state
+from ff_apply_dependency_to_child(
+    p_flow_id => %(flow_id)s::uuid,
+    p_edge_id => %(edge_id)s::uuid
+)""",
+    converting(ApplyDependencyToChildResult, {3: public_state}),
 )
 
 
@@ -129,6 +199,33 @@ from ff_cancel_execution(
     p_attempt_id => %(attempt_id)s::uuid
 )""",
     converting(CancelExecutionResult, {1: public_state}),
+)
+
+
+CANCEL_FLOW: Final[Statement[CancelFlowResult]] = one(
+    """select outcome, cancellation_policy, cancel_reason, member_count, cancelled_count, pending_count,
+    running_count
+from ff_cancel_flow(
+    p_flow_id => %(flow_id)s::uuid,
+    p_policy => %(policy)s::text,
+    p_reason => %(reason)s::text,
+    p_cancelled_by => %(cancelled_by)s::text,
+    p_max_members => %(max_members)s::integer
+)""",
+    CancelFlowResult,
+)
+
+
+CANCEL_FLOW_HEADER: Final[Statement[CancelFlowHeaderResult]] = one(
+    """select outcome, cancellation_policy, cancel_reason, member_execution_ids
+from ff_cancel_flow_header(
+    p_flow_id => %(flow_id)s::uuid,
+    p_policy => %(policy)s::text,
+    p_reason => %(reason)s::text,
+    p_cancelled_by => %(cancelled_by)s::text,
+    p_grace_ms => %(grace_ms)s::bigint
+)""",
+    converting(CancelFlowHeaderResult, {3: tuple}),
 )
 
 
@@ -359,6 +456,19 @@ from ff_create_executions(
 )
 
 
+CREATE_FLOW: Final[Statement[CreateFlowResult]] = one(
+    """select outcome, flow_id, public_flow_state, graph_revision
+from ff_create_flow(
+    p_flow_id => %(flow_id)s::uuid,
+    p_flow_kind => %(flow_kind)s::text,
+    p_namespace => %(namespace)s::text,
+    p_hold => %(hold)s::boolean,
+    p_tags => %(tags)s::jsonb
+)""",
+    CreateFlowResult,
+)
+
+
 CREATE_WAITPOINT: Final[Statement[CreateWaitpointResult]] = one(
     """select outcome, waitpoint_id, waitpoint_key, waitpoint_token, expires_at_ms
 from ff_create_waitpoint(
@@ -437,6 +547,18 @@ from ff_deliver_signal(
 )
 
 
+DESCRIBE_EDGE: Final[Statement[EdgeRow | None]] = at_most_one(
+    """select flow_id, edge_id, upstream_execution_id, downstream_execution_id, dependency_kind,
+    data_passing_ref, edge_state, upstream_outcome, created_at_ms, applied_at_ms, resolved_at_ms,
+    reopened_at_ms
+from ff_describe_edge(
+    p_flow_id => %(flow_id)s::uuid,
+    p_edge_id => %(edge_id)s::uuid
+)""",
+    EdgeRow,
+)
+
+
 DESCRIBE_EXECUTION: Final[Statement[DescribeExecutionResult | None]] = at_most_one(
     """select execution_id, namespace, lane_id, lane_state, flow_id, execution_kind, creator, priority,
     payload_encoding, policy, tags, required_capabilities, lifecycle_phase, ownership_state,
@@ -453,6 +575,67 @@ from ff_describe_execution(
     p_execution_id => %(execution_id)s::text
 )""",
     converting(DescribeExecutionResult, {11: tuple, 18: public_state, 44: tuple}),
+)
+
+
+DESCRIBE_FLOW: Final[Statement[DescribeFlowResult | None]] = at_most_one(
+    """select flow_id, flow_kind, namespace, graph_revision, node_count, edge_count, live_members,
+    public_flow_state, derived_state, claimable, cancellation_policy, cancel_reason, cancelled_by,
+    quota_policy_id, budget_ids, tags, created_at_ms, last_mutation_at_ms, terminal_at_ms,
+    members_waiting, members_delayed, members_rate_limited, members_waiting_children,
+    members_active, members_suspended, members_resumable, members_completed, members_failed,
+    members_cancelled, members_expired, members_skipped, cancel_pending
+from ff_describe_flow(
+    p_flow_id => %(flow_id)s::uuid
+)""",
+    converting(DescribeFlowResult, {14: tuple}),
+)
+
+
+DISPATCH_COMPLETION: Final[Statement[DispatchCompletionResult]] = one(
+    """select outcome, edges_resolved, children_released, children_skipped, siblings_cancelled, depth
+from ff_dispatch_completion(
+    p_event_id => %(event_id)s::bigint,
+    p_max_edges => %(max_edges)s::integer
+)""",
+    DispatchCompletionResult,
+)
+
+
+DISPATCH_COMPLETIONS: Final[Statement[SweepResult]] = one(
+    """select processed, errors, more
+from ff_dispatch_completions(
+    p_limit => %(limit)s::integer
+)""",
+    SweepResult,
+)
+
+
+DRAIN_CANCEL_BACKLOG: Final[Statement[SweepResult]] = one(
+    """select processed, errors, more
+from ff_drain_cancel_backlog(
+    p_limit => %(limit)s::integer,
+    p_flow_id => %(flow_id)s::uuid
+)""",
+    SweepResult,
+)
+
+
+DRAIN_SIBLING_CANCELS: Final[Statement[SweepResult]] = one(
+    """select processed, errors, more
+from ff_drain_sibling_cancels(
+    p_limit => %(limit)s::integer
+)""",
+    SweepResult,
+)
+
+
+EVALUATE_FLOW_ELIGIBILITY: Final[Statement[EvaluateFlowEligibilityResult]] = one(
+    """select status, eligibility_state, pending_edges, detail
+from ff_evaluate_flow_eligibility(
+    p_execution_id => %(execution_id)s::text
+)""",
+    EvaluateFlowEligibilityResult,
 )
 
 
@@ -552,6 +735,16 @@ from ff_get_execution_tag(
 )
 
 
+GET_FLOW_TAG: Final[Statement[GetFlowTagResult | None]] = at_most_one(
+    """select value
+from ff_get_flow_tag(
+    p_flow_id => %(flow_id)s::uuid,
+    p_key => %(key)s::text
+)""",
+    GetFlowTagResult,
+)
+
+
 HANDLE_DECODE: Final[Statement[HandleDecodeResult]] = one(
     """select execution_id, attempt_index, lease_id, lease_epoch, attempt_id
 from ff_handle_decode(
@@ -637,6 +830,33 @@ from ff_list_attempts(
 )
 
 
+LIST_EDGE_GROUPS: Final[Statement[list[ListEdgeGroupsRow]]] = many(
+    """select downstream_execution_id, policy, k, on_satisfied, group_state, n_edges, n_success, n_failed,
+    n_skipped, n_running
+from ff_list_edge_groups(
+    p_flow_id => %(flow_id)s::uuid,
+    p_after => %(after)s::text,
+    p_limit => %(limit)s::integer
+)""",
+    ListEdgeGroupsRow,
+)
+
+
+LIST_EDGES: Final[Statement[list[EdgeRow]]] = many(
+    """select flow_id, edge_id, upstream_execution_id, downstream_execution_id, dependency_kind,
+    data_passing_ref, edge_state, upstream_outcome, created_at_ms, applied_at_ms, resolved_at_ms,
+    reopened_at_ms
+from ff_list_edges(
+    p_flow_id => %(flow_id)s::uuid,
+    p_execution_id => %(execution_id)s::text,
+    p_direction => %(direction)s::text,
+    p_after => %(after)s::uuid,
+    p_limit => %(limit)s::integer
+)""",
+    EdgeRow,
+)
+
+
 LIST_EXECUTIONS: Final[Statement[list[ListExecutionsRow]]] = many(
     """select cursor, execution_id, namespace, lane_id, flow_id, execution_kind, public_state, priority,
     created_at_ms, terminal_at_ms
@@ -664,6 +884,33 @@ from ff_list_expired_leases(
     p_limit => %(limit)s::integer
 )""",
     ListExpiredLeasesRow,
+)
+
+
+LIST_FLOW_MEMBERS: Final[Statement[list[ListFlowMembersRow]]] = many(
+    """select execution_id, execution_kind, lane_id, public_state, current_attempt_index, created_at_ms,
+    terminal_at_ms
+from ff_list_flow_members(
+    p_flow_id => %(flow_id)s::uuid,
+    p_public_state => %(public_state)s::text,
+    p_after => %(after)s::text,
+    p_limit => %(limit)s::integer
+)""",
+    converting(ListFlowMembersRow, {3: public_state}),
+)
+
+
+LIST_FLOWS: Final[Statement[list[ListFlowsRow]]] = many(
+    """select flow_id, flow_kind, namespace, public_flow_state, status, node_count, created_at_ms,
+    terminal_at_ms
+from ff_list_flows(
+    p_state => %(state)s::text,
+    p_namespace => %(namespace)s::text,
+    p_partition => %(partition)s::integer,
+    p_after => %(after)s::uuid,
+    p_limit => %(limit)s::integer
+)""",
+    ListFlowsRow,
 )
 
 
@@ -791,6 +1038,27 @@ from ff_progress(
 )
 
 
+PROJECT_FLOW_SUMMARY: Final[Statement[ProjectFlowSummaryResult]] = one(
+    """select projected, derived_state, total_members, members_waiting, members_delayed,
+    members_rate_limited, members_waiting_children, members_active, members_suspended,
+    members_resumable, members_completed, members_failed, members_cancelled, members_expired,
+    members_skipped
+from ff_project_flow_summary(
+    p_flow_id => %(flow_id)s::uuid
+)""",
+    ProjectFlowSummaryResult,
+)
+
+
+PROJECT_FLOWS: Final[Statement[SweepResult]] = one(
+    """select processed, errors, more
+from ff_project_flows(
+    p_limit => %(limit)s::integer
+)""",
+    SweepResult,
+)
+
+
 PROMOTE_DELAYED: Final[Statement[PromoteDelayedResult]] = one(
     """select outcome, public_state
 from ff_promote_delayed(
@@ -824,6 +1092,15 @@ from ff_read_current_attempt_index(
     p_execution_id => %(execution_id)s::text
 )""",
     ReadCurrentAttemptIndexResult,
+)
+
+
+READ_DEPENDENCY_INPUTS: Final[Statement[list[ReadDependencyInputsRow]]] = many(
+    """select edge_id, upstream_execution_id, data_passing_ref, outcome, result
+from ff_read_dependency_inputs(
+    p_execution_id => %(execution_id)s::text
+)""",
+    ReadDependencyInputsRow,
 )
 
 
@@ -1122,6 +1399,15 @@ from ff_replay_execution(
 )
 
 
+RESOLVE_EXECUTION_FLOW_ID: Final[Statement[ResolveExecutionFlowIdResult | None]] = at_most_one(
+    """select flow_id
+from ff_resolve_execution_flow_id(
+    p_execution_id => %(execution_id)s::text
+)""",
+    ResolveExecutionFlowIdResult,
+)
+
+
 RESUME_EXECUTION: Final[Statement[ResumeExecutionResult]] = one(
     """select outcome, public_state, delay_until_ms
 from ff_resume_execution(
@@ -1166,6 +1452,19 @@ from ff_seed_waitpoint_hmac_secret(
 )
 
 
+SET_EDGE_GROUP_POLICY: Final[Statement[SetEdgeGroupPolicyResult]] = one(
+    """select outcome
+from ff_set_edge_group_policy(
+    p_flow_id => %(flow_id)s::uuid,
+    p_downstream_execution_id => %(downstream_execution_id)s::text,
+    p_policy => %(policy)s::text,
+    p_k => %(k)s::integer,
+    p_on_satisfied => %(on_satisfied)s::text
+)""",
+    SetEdgeGroupPolicyResult,
+)
+
+
 SET_EVENT_FAMILY: Final[Statement[SetEventFamilyResult]] = one(
     """select family, muted, notify, retention_ms
 from ff_set_event_family(
@@ -1199,6 +1498,17 @@ from ff_set_execution_tags(
 )
 
 
+SET_FLOW_TAG: Final[Statement[SetFlowTagResult]] = one(
+    """select changed
+from ff_set_flow_tag(
+    p_flow_id => %(flow_id)s::uuid,
+    p_key => %(key)s::text,
+    p_value => %(value)s::text
+)""",
+    SetFlowTagResult,
+)
+
+
 SET_LANE_STATE: Final[Statement[SetLaneStateResult]] = one(
     """select outcome, previous_state, state
 from ff_set_lane_state(
@@ -1229,6 +1539,30 @@ from ff_setting(
 )
 
 
+STAGE_DEPENDENCY_EDGE: Final[Statement[StageDependencyEdgeResult]] = one(
+    """select outcome, edge_id, graph_revision
+from ff_stage_dependency_edge(
+    p_flow_id => %(flow_id)s::uuid,
+    p_upstream_execution_id => %(upstream_execution_id)s::text,
+    p_downstream_execution_id => %(downstream_execution_id)s::text,
+    p_edge_id => %(edge_id)s::uuid,
+    p_dependency_kind => %(dependency_kind)s::text,
+    p_data_passing_ref => %(data_passing_ref)s::text,
+    p_expected_graph_revision => %(expected_graph_revision)s::bigint
+)""",
+    StageDependencyEdgeResult,
+)
+
+
+START_FLOW: Final[Statement[StartFlowResult]] = one(
+    """select outcome, applied_edges
+from ff_start_flow(
+    p_flow_id => %(flow_id)s::uuid
+)""",
+    StartFlowResult,
+)
+
+
 STREAM_INFO: Final[Statement[StreamInfoResult]] = one(
     """select frame_count, retained, last_frame_id, summary_version, closed_at_ms, closed_reason
 from ff_stream_info(
@@ -1236,6 +1570,21 @@ from ff_stream_info(
     p_attempt_index => %(attempt_index)s::integer
 )""",
     StreamInfoResult,
+)
+
+
+SUBMIT_FLOW: Final[Statement[list[SubmitFlowRow]]] = many(
+    """select flow_id, node_key, execution_id
+from ff_submit_flow(
+    p_nodes => %(nodes)s::jsonb,
+    p_edges => %(edges)s::jsonb,
+    p_groups => %(groups)s::jsonb,
+    p_flow_id => %(flow_id)s::uuid,
+    p_flow_kind => %(flow_kind)s::text,
+    p_namespace => %(namespace)s::text,
+    p_tags => %(tags)s::jsonb
+)""",
+    SubmitFlowRow,
 )
 
 
@@ -1344,6 +1693,29 @@ from ff_update_progress(
     p_message => %(message)s::text
 )""",
     ProgressResult,
+)
+
+
+WAIT_CHILDREN: Final[Statement[WaitChildrenResult]] = one(
+    """select outcome, pending_children, replayed
+from ff_wait_children(
+    p_handle => %(handle)s::text
+)""",
+    WaitChildrenResult,
+)
+
+
+WAIT_CHILDREN_EXECUTION: Final[Statement[WaitChildrenResult]] = one(
+    """select outcome, pending_children, replayed
+from ff_wait_children_execution(
+    p_execution_id => %(execution_id)s::text,
+    p_attempt_index => %(attempt_index)s::integer,
+    p_lease_id => %(lease_id)s::uuid,
+    p_lease_epoch => %(lease_epoch)s::bigint,
+    p_attempt_id => %(attempt_id)s::uuid,
+    p_source => %(source)s::text
+)""",
+    WaitChildrenResult,
 )
 
 

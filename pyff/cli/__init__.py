@@ -5,10 +5,10 @@ import sys
 from collections.abc import Sequence
 
 from pyff import __version__
-from pyff.cli import demo, migrate, server, signal
+from pyff.cli import demo, flow, migrate, server, signal
 from pyff.failure import Failure
 
-COMMANDS = (demo, migrate, server, signal)
+COMMANDS = (demo, flow, migrate, server, signal)
 
 
 def parser() -> argparse.ArgumentParser:

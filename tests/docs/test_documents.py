@@ -118,6 +118,11 @@ def test_the_sql_of_the_installation_guide_runs(db):
         db.execute(statement)
 
 
+def test_the_sql_of_the_guide_to_flows_runs(db):
+    for statement in blocks(ROOT / "docs" / "flows.md", "sql"):
+        assert len(db.execute(statement).fetchall()) == 4
+
+
 def test_the_roles_of_the_installation_guide_are_those_that_exist(db):
     said = re.findall(r"^\| (ff_\w+) \|", (ROOT / "docs" / "install.md").read_text(), re.M)
     query = "select rolname from pg_roles where rolname like 'ff\\_%%' and not rolcanlogin"

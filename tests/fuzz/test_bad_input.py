@@ -296,7 +296,56 @@ CLOSE = {
     "p_name": ["notify", "retention_ms", "max_payload_bytes"],
     "p_key": ["a.b", "a.", ".b", "a", "A.b", "a..b", "a." + "b" * 127],
     "p_tag_key": ["a.b", "a.", ".b", "a", "A.b"],
+    "p_after:uuid": [],
+    "p_policy:text": ["cancel_all", "cancel_pending", "cancel_flow_only", "all_of", "any_of", "quorum"],
+    "p_on_satisfied": ["cancel_remaining", "let_run"],
+    "p_dependency_kind": ["success_only", "any_terminal"],
+    "p_direction": ["incoming", "outgoing"],
+    "p_nodes": [
+        Jsonb(nodes)
+        for nodes in (
+            [{"key": "a", "lane_id": "default"}],
+            [{"key": "a", "lane_id": "default"}, {"key": "b", "lane_id": "b"}],
+            [{"key": "a", "lane_id": "default", "priority": 1e300}],
+            [{"key": "a", "lane_id": "default", "priority": -(2**70)}],
+            [{"key": "a", "lane_id": "default", "delay_until_ms": 2**63 - 1}],
+            [{"key": "a", "lane_id": "default", "policy": None, "tags": None, "payload": None}],
+            [{"key": "a", "lane_id": "default", "payload_base64": "===="}],
+            [{"key": "a", "lane_id": "default", "required_capabilities": [None]}],
+            [{"key": "a", "lane_id": "default", "required_capabilities": [["a"]]}],
+            [{"key": "a", "lane_id": "default", "execution_id": UNKNOWN}],
+            [{"key": "a", "lane_id": "default", "idempotency_key": "k"}] * 2,
+            [{"key": MEGABYTE, "lane_id": "default"}],
+            [{"key": "a", "lane_id": MEGABYTE}],
+            [{"key": "a", "lane_id": "default", MEGABYTE: 1}],
+        )
+    ],
+    "p_edges": [
+        Jsonb(edges)
+        for edges in (
+            [{"from": "a", "to": "b"}],
+            [{"from": "a", "to": "a"}],
+            [{"from": "a"}],
+            [{"from": MEGABYTE, "to": "a"}],
+            [{"from": "a", "to": "b", "dependency_kind": MEGABYTE}],
+        )
+    ],
+    "p_groups": [
+        Jsonb(groups)
+        for groups in (
+            [{"to": "a", "policy": "any_of"}],
+            [{"to": "a", "policy": "quorum", "k": 1}],
+            [{"to": "a", "policy": "quorum", "k": 1e300}],
+            [{"to": "a", "policy": MEGABYTE}],
+        )
+    ],
 }
+
+
+def close(argument):
+    """What is close to right for an argument: by name and type, else by name."""
+    return CLOSE.get(f"{argument['name']}:{argument['type']}", CLOSE.get(argument["name"], []))
+
 
 # Plausible where nothing in the scene is: by name, else by type.
 PLAUSIBLE = {
@@ -325,6 +374,11 @@ PLAUSIBLE = {
     "p_secret_hex": "00" * 32,
     "p_new_secret_hex": "00" * 32,
     "p_trigger": "operator",
+    "p_dependency_kind": "success_only",
+    "p_on_satisfied": "let_run",
+    "p_nodes": Jsonb([{"key": "a", "lane_id": "default"}, {"key": "b", "lane_id": "default"}]),
+    "p_edges": Jsonb([{"from": "a", "to": "b"}]),
+    "p_groups": Jsonb([{"to": "b", "policy": "any_of"}]),
 }
 PLAUSIBLE_OF_TYPE = {
     "text": "x",
@@ -396,6 +450,7 @@ class Scene:
             for eid in (ready, paused["execution_id"])
         ]
         one(db, "ff_register_worker", worker_id="w", worker_instance_id="w-1", lanes=["default"])
+        flow, up, down, edge, ended = self.flow(db)
         held_by = {f"p_{name}": held[name] for name in ("lease_id", "lease_epoch", "attempt_id")}
         lapsed_by = {f"p_{name}": lapsed[name] for name in ("lease_id", "lease_epoch", "attempt_id")}
         # Each is a set of arguments that belong together: a function meets all of them.
@@ -413,12 +468,42 @@ class Scene:
             {"p_execution_id": delayed},
             {"p_execution_id": done["execution_id"]},
             {
+                "p_flow_id": flow,
+                "p_execution_id": down,
+                "p_upstream_execution_id": up,
+                "p_downstream_execution_id": down,
+                "p_edge_id": edge,
+                "p_event_id": ended,
+                "p_policy": "cancel_pending",
+            },
+            {
+                "p_flow_id": flow,
+                "p_execution_id": up,
+                "p_upstream_execution_id": down,
+                "p_downstream_execution_id": up,
+                "p_edge_id": edge,
+                "p_policy": "any_of",
+            },
+            {
                 "p_execution_id": waiting["execution_id"],
                 "p_handle": waiting["handle"],
                 "p_waitpoint_id": point["waitpoint_id"],
                 "p_waitpoint_token": point["waitpoint_token"],
             },
         ]
+
+    @staticmethod
+    def flow(db):
+        """A flow in which one waits for another, and an end that was not passed on yet."""
+        flow = one(db, "ff_create_flow")["flow_id"]
+        up, down, gone = (create(db, "flows", flow_id=flow) for _ in range(3))
+        ends = {"flow_id": flow, "upstream_execution_id": up, "downstream_execution_id": down}
+        edge = one(db, "ff_add_dependency", **ends)["edge_id"]
+        db.execute("select set_config('ff.flow', %s, true)", [str(flow)])
+        one(db, "ff_cancel_execution", execution_id=gone)
+        db.execute("select set_config('ff.flow', '', true)")
+        (ended,) = table(db, "select event_id from ff_flow_dispatch")
+        return flow, up, down, edge, ended["event_id"]
 
     def query(self, function, names):
         """A call with these arguments, each cast to its type."""
@@ -439,7 +524,7 @@ class Scene:
     def plausible(self, argument, known):
         """A value that belongs to the scene; known ones first."""
         name = argument["name"]
-        if name in known:
+        if name in known and (name != "p_policy" or argument["type"] == "text"):
             return known[name]
         if name == "p_handle":
             return self.sets[0]["p_handle"]
@@ -471,8 +556,8 @@ def call(db, scene, function, args):
 
 def bad(argument):
     """What to try on an argument: by its type, and by its name as far as that type can carry it."""
-    close = [v for v in CLOSE.get(argument["name"], []) if isinstance(v, str) == (argument["type"] == "text")]
-    return [*BAD[argument["type"]], *close]
+    near = [v for v in close(argument) if isinstance(v, str) == (argument["type"] == "text")]
+    return [*BAD[argument["type"]], *near]
 
 
 def huge(value):
@@ -506,14 +591,15 @@ def test_one_bad_argument_is_a_result_or_a_registered_error(db, scene, function)
             {a["name"]: scene.plausible(a, known) for a in found if not a["optional"] or a["name"] in known},
         )
     for a in found:
-        for known in scene.sets[:2]:
+        flow = any(b["name"] in ("p_flow_id", "p_edge_id", "p_event_id") for b in found)
+        for known in [scene.sets[6]] if flow else scene.sets[:2]:
             args = {
                 b["name"]: scene.plausible(b, known)
                 for b in found
                 if not b["optional"] or b["name"] in known or b is a
             }
             for value in bad(a):
-                if known is scene.sets[0] or not huge(value):
+                if known is not scene.sets[1] or not huge(value):
                     call(db, scene, function, {**args, a["name"]: value})
             if not known.keys() & {b["name"] for b in found}:
                 break

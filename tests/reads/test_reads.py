@@ -32,6 +32,7 @@ HIDDEN = {
     "attempt_timeout_ms",
     "reserved_until_ms",
     "tagged",
+    "flow_stopped",
 }
 ADDED = {"lane_state", "lease_live", "progress_pct", "progress_message", "progress_updated_at_ms"}
 RETRY = {"retry_policy": {"max_retries": 3, "backoff": {"type": "fixed", "delay_ms": 0}}}

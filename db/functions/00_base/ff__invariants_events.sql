@@ -13,6 +13,22 @@ begin
               from ff_event x where x.execution_id is not null) v
      where v.ord < v.highest
     union all
+    select 'flow_event_order', v.flow_id::text,
+           format('event %s has ord %s, below ord %s of an earlier event', v.event_id, v.ord, v.highest)
+      from (select x.flow_id, x.event_id, x.ord,
+                   max(x.ord) over (partition by x.gen, x.flow_id order by x.event_id
+                                    rows between unbounded preceding and 1 preceding) as highest
+              from ff_event x where x.execution_id is null and x.flow_id is not null) v
+     where v.ord < v.highest
+    union all
+    select 'flow_event_last_ord', f.flow_id::text,
+           format('last_event_ord is %s, an event has ord %s', f.last_event_ord, max(x.ord))
+      from ff_flow_core f
+      join ff_event x on x.flow_id = f.flow_id and x.execution_id is null
+      join ff_event_generation g on g.gen = x.gen
+     group by f.flow_id, f.last_event_ord
+    having max(x.ord) > f.last_event_ord
+    union all
     select 'event_last_ord', ff__wire_id(e.partition_key, e.execution_id),
            format('last_event_ord is %s, an event has ord %s', e.last_event_ord, max(x.ord))
       from ff_exec_core e

@@ -13,6 +13,8 @@ begin
         select v.invariant, v.subject, v.detail from ff__invariants_streams() v
         union all
         select v.invariant, v.subject, v.detail from ff__invariants_suspension() v
+        union all
+        select v.invariant, v.subject, v.detail from ff__invariants_flows() v
         limit p_limit;
 end
 $$;

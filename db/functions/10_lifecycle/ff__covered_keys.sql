@@ -7,6 +7,7 @@ as $$
 declare
     v_keys text[] := array[''];
     v_key text := '';
+    v_from text := ' '; -- what needs nothing is known already, and sorts before any other set
     v_example uuid;
     v_needed text[];
 begin
@@ -20,9 +21,11 @@ begin
     end if;
     loop
         select c.caps_key, c.execution_id into v_key, v_example from ff_exec_core c
-         where c.lane_id = p_lane_id and c.blocking_reason = 'waiting_for_worker' and c.caps_key > v_key
+         where c.lane_id = p_lane_id and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+           and c.caps_key >= v_from
          order by c.caps_key limit 1;
         exit when not found;
+        v_from := v_key || chr(1); -- the next set: no token holds a control character
         if v_key like ' %' then
             -- A hash: ask one of its executions for the tokens.
             v_needed := (select i.required_capabilities from ff_exec_input i where i.execution_id = v_example);
@@ -31,6 +34,11 @@ begin
         end if;
         if v_needed <@ p_capabilities then
             v_keys := v_keys || v_key;
+        elsif v_key not like ' %' and v_needed[1] <> all (p_capabilities) then
+            -- Sets that begin with a token the worker lacks are jumped over, all of them at once.
+            v_from := (select min(t.token collate "C") from unnest(p_capabilities) t(token)
+                        where t.token collate "C" > v_needed[1]);
+            exit when v_from is null;
         end if;
     end loop;
     return v_keys;

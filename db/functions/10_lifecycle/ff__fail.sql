@@ -20,7 +20,11 @@ declare
         and e.retry_count < (v_retry -> 'max_retries')::int, false);
     v_delay bigint;
     v_detail jsonb;
+    v_state text;
 begin
+    if v_again and e.flow_id is not null then
+        v_again := not ff__flow_cancelled(e.flow_id);
+    end if;
     if v_again then
         v_delay := ff__retry_delay_ms(v_retry, e.retry_count);
         v_detail := jsonb_build_object(
@@ -37,8 +41,11 @@ begin
                          case p_op when 'override' then 'override' else 'fail' end, p_timer, p_reason, p_category,
                          p_classification, p_release_detail => v_detail);
     if v_again then
-        perform ff__requeue(e, 'pending_retry_attempt', e.now_ms + v_delay, 'waiting_for_retry_backoff', p_reason,
-                            p_category);
+        v_state := ff__requeue(e, 'pending_retry_attempt', e.now_ms + v_delay, 'waiting_for_retry_backoff', p_reason,
+                               p_category);
+        if e.flow_id is not null then
+            v_detail := v_detail || jsonb_build_object('public_state', ff__note_settled(e, v_state));
+        end if;
     else
         perform ff__terminate(e, p_terminal, p_reason, p_category);
     end if;

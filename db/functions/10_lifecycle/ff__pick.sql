@@ -1,5 +1,6 @@
 -- Locks the next execution of a lane that a worker may take: priority, then age, over all the capability sets it covers.
--- Rows locked by others are stepped over, reserved ones skipped, overdue ones healed in passing (at most 64 of these).
+-- Rows locked by others are stepped over, reserved ones and those of a stopped flow skipped, overdue ones healed in passing
+-- (at most 64 of these).
 -- Returns the row opened (see ff__open), or a row of NULLs. The plain case, work that needs nothing on a lane where
 -- nothing is due and no scan is marked, is one statement; whatever that does not find is ff__pick_many's to find.
 create or replace function ff__pick(p_lane_id text, p_capabilities text[], p_namespace text) returns ff_exec
@@ -27,6 +28,7 @@ begin
                    -- the second look.
                    select x.execution_id from ff_exec_core x
                     where x.lane_id = p_lane_id and x.caps_key = '' and x.blocking_reason = 'waiting_for_worker'
+                      and not x.flow_stopped
                       and (x.reserved_until_ms is null or x.reserved_until_ms <= v_now)
                       and (p_namespace is null or x.namespace = p_namespace)
                       and exists (select from ff_lane_registry l
@@ -40,6 +42,10 @@ begin
                     limit 1 for update of x skip locked)
                for update;
         end if;
+        if e.flow_id is not null and not ff__flow_claimable(e.flow_id) then
+            -- A flow that was cancelled meanwhile: the plain statement does not ask.
+            e := v_none;
+        end if;
         if e.execution_id is not null then
             if ff__walked() > 3000 then
                 perform ff__mark_scan(p_lane_id, '', e.priority);
@@ -52,7 +58,9 @@ begin
         end if;
         e.now_ms := ff_now_ms();
         -- Most rows are ready, with no time limit: they need no closer look.
-        if (e.lifecycle_phase = 'runnable' and e.deadline_at_ms is null) is true or not ff__heal(e) then
+        if (e.lifecycle_phase = 'runnable' and e.deadline_at_ms is null and e.flow_id is null) is true
+           or ((e.flow_id is null or ff__flow_claimable(e.flow_id)) and not ff__heal(e))
+        then
             return e;
         end if;
         e := v_none;

@@ -30,9 +30,11 @@ begin
     if cardinality(v_keys) = 1 and not v_marked then
         v_ids := array(
             select c.execution_id from ff_exec_core c
-             where c.lane_id = p_lane_id and c.caps_key = v_keys[1] and c.blocking_reason = 'waiting_for_worker'
+             where c.lane_id = p_lane_id and c.caps_key = v_keys[1] and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
                and (c.reserved_until_ms is null or c.reserved_until_ms <= v_now)
                and (p_namespace is null or c.namespace = p_namespace)
+               and (c.flow_id is null
+                    or coalesce((select f.claimable from ff_flow_core f where f.flow_id = c.flow_id), true))
              order by c.priority desc, c.created_at_ms, c.execution_id
              limit p_limit for update of c skip locked);
     else
@@ -45,7 +47,7 @@ begin
                   from unnest(v_heads) with ordinality x(id, n)
                   join ff_exec_core c on c.execution_id = x.id
                        -- CASE, so that no plan reads all that is ready.
-                       and case when c.blocking_reason = 'waiting_for_worker'
+                       and case when c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
                                 then c.reserved_until_ms is null or c.reserved_until_ms <= v_now end
                  order by x.n limit p_limit for update of c skip locked);
             -- Short because others hold some, not because there is no more: look further.

@@ -32,7 +32,7 @@ begin
         perform ff__bad_grant(p_execution_id);
     end if;
     perform ff__check_lane_claimable(e);
-    if not ff__reclaimable(e) then
+    if not ff__reclaimable(e) or e.flow_id is not null and not ff__flow_claimable(e.flow_id) then
         delete from ff_claim_grant x where x.execution_id = e.execution_id;
         update ff_exec_core c set reserved_until_ms = null where c.execution_id = e.execution_id;
         v.outcome := 'not_reclaimable';

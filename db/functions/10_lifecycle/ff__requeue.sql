@@ -1,9 +1,11 @@
 -- The only way an execution becomes, or stays, runnable: decides where it waits, and writes it. p_attempt_state is what
 -- the next claim finds (NULL: as it stands): pending_* leaves no open attempt, pending_retry_attempt counts a retry with
 -- its failure, attempt_interrupted pauses a running one and stops its clock. p_delay_until_ms is the wake-up time.
--- First match: an operator's hold stays; a delay in the future, for p_reason, else as it stands, else by attempt_state;
--- ready, which wakes the lane. pending_replay_attempt wipes what the last run left and arms the deadline anew, from
--- p_replay_deadline_ms. p_closed_waitpoints: how many a resume has closed. Returns the public state.
+-- First match: a member of a flow that was cancelled with its members ends cancelled; an operator's hold stays; a member
+-- whose edge group is impossible ends skipped, one whose group is pending waits for it; a delay in the future, for
+-- p_reason, else as it stands, else by attempt_state; ready, which wakes the lane. pending_replay_attempt wipes what the
+-- last run left and arms the deadline anew, from p_replay_deadline_ms. p_closed_waitpoints: how many a resume has closed.
+-- Returns the public state.
 create or replace function ff__requeue(
     e ff_exec,
     p_attempt_state text default null,
@@ -22,14 +24,24 @@ declare
     v_ended boolean := coalesce(p_attempt_state like 'pending%', false);
     v_retry boolean := coalesce(p_attempt_state = 'pending_retry_attempt', false);
     v_replay boolean := coalesce(p_attempt_state = 'pending_replay_attempt', false);
+    v_deps boolean := false;
+    v_verdict text;
     v_state text;
 begin
+    if e.flow_id is not null then
+        v_verdict := ff__member_verdict(e);
+        if v_verdict = 'cancelled' or v_verdict = 'impossible' and not v_hold and not v_replay then
+            return ff__end_member(e, v_verdict, v_ended);
+        end if;
+        v_deps := v_verdict is not null and not v_hold;
+    end if;
     update ff_exec_core c set
         lifecycle_phase = 'runnable', ownership_state = 'unowned',
-        eligibility_state = case when v_hold then c.eligibility_state when v_delayed then 'not_eligible_until_time'
-                                 else 'eligible_now' end,
+        eligibility_state = case when v_hold then c.eligibility_state when v_deps then 'blocked_by_dependencies'
+                                 when v_delayed then 'not_eligible_until_time' else 'eligible_now' end,
         blocking_reason = case
             when v_hold then c.blocking_reason
+            when v_deps then 'waiting_for_children'
             when not v_delayed then 'waiting_for_worker'
             when p_reason is not null then p_reason
             when c.eligibility_state = 'not_eligible_until_time' then c.blocking_reason
@@ -68,8 +80,11 @@ begin
         -- A grant to reclaim the attempt has lost its object.
         delete from ff_claim_grant g where g.execution_id = e.execution_id;
     end if;
-    if not v_hold and not v_delayed then
+    if not v_hold and not v_deps and not v_delayed then
         perform ff__wake_lane(e.lane_id, e.execution_id);
+    elsif v_verdict = 'impossible' and v_replay then
+        -- The replay is counted; what the member waits for still cannot come.
+        return ff__end_member(ff__open(e.execution_id), v_verdict, true);
     end if;
     return v_state;
 end

@@ -1,5 +1,5 @@
 -- The terminal body: the only way into terminal. The attempt, if one was open, has been ended (ff__end_attempt).
--- One update of the execution, one completion event; a grant is deleted.
+-- One update of the execution, one completion event; a grant is deleted; a member's end is passed on in its flow.
 create or replace function ff__terminate(
     e ff_exec,
     p_outcome text,
@@ -22,23 +22,28 @@ begin
             attempt_timeout_at_ms = null, terminal_at_ms = e.now_ms, last_transition_at_ms = e.now_ms,
             last_mutation_at_ms = e.now_ms, last_event_ord = e.ord
          where c.execution_id = e.execution_id;
-        return ff__emit(e, 'completion', p_outcome, p_reason, p_outcome);
+    else
+        update ff_exec_core c set
+            lifecycle_phase = 'terminal', ownership_state = 'unowned', eligibility_state = 'not_applicable',
+            blocking_reason = 'none', blocking_detail = null, terminal_outcome = p_outcome,
+            attempt_state = case c.total_attempt_count when 0 then 'none' else 'attempt_terminal' end,
+            current_attempt_id = null, current_suspension_id = null, current_waitpoint_id = null,
+            lease_id = null, lease_ttl_ms = null, lease_expires_at_ms = null, lease_check_at_ms = null,
+            lease_revoke_reason = null, worker_id = null, worker_instance_id = null,
+            reserved_until_ms = null, attempt_timeout_at_ms = null, attempt_remaining_ms = null, delay_until_ms = null,
+            not_before_ms = null,
+            failure_reason = case when p_outcome in ('failed', 'expired', 'skipped') then p_reason end,
+            failure_category = case when p_outcome in ('failed', 'expired', 'skipped') then p_category end,
+            cancellation_reason = case when p_outcome = 'cancelled' then p_reason end,
+            cancelled_by = case when p_outcome = 'cancelled' then p_by end,
+            terminal_at_ms = e.now_ms, last_transition_at_ms = e.now_ms, last_mutation_at_ms = e.now_ms,
+            last_event_ord = e.ord
+         where c.execution_id = e.execution_id;
     end if;
-    update ff_exec_core c set
-        lifecycle_phase = 'terminal', ownership_state = 'unowned', eligibility_state = 'not_applicable',
-        blocking_reason = 'none', blocking_detail = null, terminal_outcome = p_outcome,
-        attempt_state = case c.total_attempt_count when 0 then 'none' else 'attempt_terminal' end,
-        current_attempt_id = null, current_suspension_id = null, current_waitpoint_id = null,
-        lease_id = null, lease_ttl_ms = null, lease_expires_at_ms = null, lease_check_at_ms = null,
-        lease_revoke_reason = null, worker_id = null, worker_instance_id = null,
-        reserved_until_ms = null, attempt_timeout_at_ms = null, attempt_remaining_ms = null, delay_until_ms = null, not_before_ms = null,
-        failure_reason = case when p_outcome in ('failed', 'expired', 'skipped') then p_reason end,
-        failure_category = case when p_outcome in ('failed', 'expired', 'skipped') then p_category end,
-        cancellation_reason = case when p_outcome = 'cancelled' then p_reason end,
-        cancelled_by = case when p_outcome = 'cancelled' then p_by end,
-        terminal_at_ms = e.now_ms, last_transition_at_ms = e.now_ms, last_mutation_at_ms = e.now_ms,
-        last_event_ord = e.ord
-     where c.execution_id = e.execution_id;
-    return ff__emit(e, 'completion', p_outcome, p_reason, p_outcome);
+    e := ff__emit(e, 'completion', p_outcome, p_reason, p_outcome);
+    if e.flow_id is not null then
+        perform ff__flow_ended(e, p_outcome);
+    end if;
+    return e;
 end
 $$;

@@ -46,6 +46,7 @@ declare
     v_heals int := 0;
     v_healed boolean;
     v_plain boolean;
+    v_unblocked boolean := false;
     e ff_exec;
 begin
     perform ff__check_limit(p_limit);
@@ -57,10 +58,18 @@ begin
     end if;
     loop
         v_ids := ff__pick_many(p_lane_id, v_capabilities, p_namespace, v_left, v_heals = 0);
+        if v_ids = '{}' and v_left = p_limit and not v_unblocked then
+            v_unblocked := true;
+            if ff__unblock() then
+                continue;
+            end if;
+        end if;
         exit when v_ids = '{}';
-        -- Plain: an attempt starts, nothing is overdue, no grant is left over. The rest goes one by one.
+        -- Plain: an attempt starts, nothing is overdue, no grant is left over, no flow was stopped since. The rest goes
+        -- one by one.
         select bool_and(c.lifecycle_phase = 'runnable' and c.attempt_state <> 'attempt_interrupted'
-                        and c.deadline_at_ms is null and c.reserved_until_ms is null),
+                        and c.deadline_at_ms is null and c.reserved_until_ms is null
+                        and (c.flow_id is null or ff__flow_claimable(c.flow_id))),
                array_agg(case c.attempt_state when 'pending_first_attempt' then 'initial'
                                               when 'pending_retry_attempt' then 'retry' else 'replay' end order by u.n)
           into v_plain, v_types
@@ -73,7 +82,7 @@ begin
         else
             foreach v_id in array v_ids loop
                 e := ff__open(v_id);
-                if ff__heal(e) then
+                if e.flow_id is not null and not ff__flow_claimable(e.flow_id) or ff__heal(e) then
                     v_healed := true;
                     v_heals := v_heals + 1;
                     exit when v_heals >= 64;

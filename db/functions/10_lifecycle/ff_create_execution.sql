@@ -1,4 +1,4 @@
--- Locks: the idempotency key (waits for a concurrent request with the same one). Replay: by key or by execution id,
+-- Locks: the flow, the idempotency key (waits for a concurrent request with the same one). Replay: by key or by execution id,
 -- 'duplicate' with what exists.
 create or replace function ff_create_execution(
     p_lane_id text,
@@ -36,6 +36,7 @@ declare
     v_lane_state text;
     v_armed boolean;
     s ff_submission;
+    f ff_flow_core;
 begin
     select l.state, l.wake_armed into v_lane_state, v_armed from ff_lane_registry l where l.lane_id = p_lane_id;
     if not found then
@@ -58,7 +59,7 @@ begin
         perform ff__invalid('p_idempotency_key', 'must have at most 512 bytes');
     end if;
     if p_execution_id is null then
-        v_id := ff__mint_id(v_now);
+        v_id := ff__mint_id(v_now, ff__partition(p_flow_id));
     else
         v_id := ff__execution_uuid(p_execution_id);
         if v_id is null then
@@ -67,7 +68,9 @@ begin
         end if;
     end if;
     if p_flow_id is not null then
-        perform ff__raise('flow_not_found', 'no such flow', jsonb_build_object('flow_id', p_flow_id));
+        perform ff__check_partition(p_flow_id, v_id);
+        f := ff__lock_flow(p_flow_id);
+        v_now := ff_now_ms();
     end if;
     v_hash := ff__request_hash(p_lane_id, p_execution_kind, p_payload, p_payload_encoding, p_flow_id);
 
@@ -81,6 +84,9 @@ begin
     if v_existing is null then
         if v_lane_state is null or v_lane_state not in ('active', 'paused') then
             v_armed := ff__open_lane(p_lane_id, v_now);
+        end if;
+        if f.public_flow_state = 'cancelled' then
+            perform ff__flow_over(f);
         end if;
         insert into ff_exec_input (
             execution_id, created_at_ms, namespace, execution_kind, creator, payload, payload_encoding, policy, tags,
@@ -100,13 +106,17 @@ begin
         select c.public_state, c.created_at_ms
           into ff_create_execution.public_state, ff_create_execution.created_at_ms
           from ff_exec_core c where c.execution_id = v_existing;
+        if p_flow_id is not null then
+            perform ff__close_flow(p_flow_id);
+        end if;
         return;
     end if;
 
     insert into ff_exec_core (
         execution_id, partition_key, namespace, lane_id, caps_key, priority, created_at_ms, retention_ms,
         delay_until_ms, deadline_at_ms, attempt_timeout_ms, tagged, last_transition_at_ms, last_mutation_at_ms,
-        lifecycle_phase, ownership_state, eligibility_state, blocking_reason, terminal_outcome, attempt_state)
+        lifecycle_phase, ownership_state, eligibility_state, blocking_reason, terminal_outcome, attempt_state,
+        flow_id, flow_stopped, quota_policy_id, budget_ids)
     values (
         v_id, ff__partition(v_id), s.namespace, s.lane_id, s.caps_key, s.priority, v_now, s.retention_ms,
         s.delay_until_ms, s.deadline_at_ms, s.attempt_timeout_ms, s.tags <> '{}', v_now, v_now,
@@ -115,9 +125,14 @@ begin
              else 'not_eligible_until_time' end,
         case when s.delay_until_ms is null then 'waiting_for_worker'
              else 'waiting_for_delay' end,
-        'none', 'pending_first_attempt');
+        'none', 'pending_first_attempt',
+        p_flow_id, coalesce(f.public_flow_state = 'building', false), f.quota_policy_id, f.budget_ids);
     if v_armed and s.delay_until_ms is null then
         perform ff__wake_lane(p_lane_id);
+    end if;
+    if p_flow_id is not null then
+        perform ff__grow_flow(p_flow_id, 1, v_now);
+        perform ff__close_flow(p_flow_id);
     end if;
 
     outcome := 'created';
@@ -135,6 +150,7 @@ the execution that exists; a different request is refused. p_priority: 0 to 9000
 p_delay_until_ms, p_delay_ms: one of them, or the policy's. p_deadline_at_ms: when it expires, whatever its state.
 p_policy: retries, timeouts, limits; stored with its defaults written out.
 p_required_capabilities: only workers that have all of them get it.
+p_flow_id: makes it a member of that flow, which opens again if it had completed or failed.
 
 Outcomes: outcome = created | duplicate
 Nullable: public_state, created_at_ms

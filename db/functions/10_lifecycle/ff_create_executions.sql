@@ -1,4 +1,4 @@
--- Locks: the idempotency keys, in their order, so that two overlapping batches cannot deadlock. All or nothing. Replay:
+-- Locks: the flow, the idempotency keys, in their order, so that two overlapping batches cannot deadlock. All or nothing. Replay:
 -- by key, 'duplicate' with what exists.
 create or replace function ff_create_executions(
     p_lane_id text,
@@ -30,6 +30,7 @@ declare
     v_ids uuid[];
     v_owners uuid[];
     s ff_submission;
+    f ff_flow_core;
 begin
     if p_payloads is null then
         perform ff__invalid('p_payloads', 'must not be null');
@@ -56,10 +57,11 @@ begin
                               p_delay_until_ms, p_delay_ms, p_deadline_at_ms, p_namespace, p_payload_encoding,
                               p_creator, v_now);
     if p_flow_id is not null then
-        perform ff__raise('flow_not_found', 'no such flow', jsonb_build_object('flow_id', p_flow_id));
+        f := ff__lock_flow(p_flow_id);
+        v_now := ff_now_ms();
     end if;
     v_default := s.priority;
-    v_ids := array(select ff__mint_id(v_now) from generate_series(1, v_count));
+    v_ids := array(select ff__mint_id(v_now, ff__partition(p_flow_id)) from generate_series(1, v_count));
     v_owners := v_ids;
     if p_idempotency_keys is not null and s.dedup_window_ms > 0 then
         v_owners := ff__claim_idempotency_keys(
@@ -70,16 +72,21 @@ begin
     end if;
     if v_owners && v_ids then
         v_armed := ff__open_lane(p_lane_id, v_now);
+        if f.public_flow_state = 'cancelled' then
+            perform ff__flow_over(f);
+        end if;
         insert into ff_exec_core (
             execution_id, partition_key, namespace, lane_id, caps_key, priority, created_at_ms, retention_ms,
             delay_until_ms, deadline_at_ms, attempt_timeout_ms, tagged, last_transition_at_ms, last_mutation_at_ms,
-            lifecycle_phase, ownership_state, eligibility_state, blocking_reason, terminal_outcome, attempt_state)
+            lifecycle_phase, ownership_state, eligibility_state, blocking_reason, terminal_outcome, attempt_state,
+            flow_id, flow_stopped, quota_policy_id, budget_ids)
         select x.id, ff__partition(x.id), s.namespace, s.lane_id, s.caps_key,
                greatest(0, least(coalesce(x.priority, v_default), 9000)), v_now, s.retention_ms, s.delay_until_ms,
                s.deadline_at_ms, s.attempt_timeout_ms, s.tags <> '{}', v_now, v_now, 'runnable', 'unowned',
                case when s.delay_until_ms is null then 'eligible_now' else 'not_eligible_until_time' end,
                case when s.delay_until_ms is null then 'waiting_for_worker' else 'waiting_for_delay' end,
-               'none', 'pending_first_attempt'
+               'none', 'pending_first_attempt', p_flow_id, coalesce(f.public_flow_state = 'building', false),
+               f.quota_policy_id, f.budget_ids
           from unnest(v_ids, v_owners, p_priorities) x(id, owner, priority) where x.id = x.owner;
         insert into ff_exec_input (
             execution_id, created_at_ms, namespace, execution_kind, creator, payload, payload_encoding, policy, tags,
@@ -91,6 +98,13 @@ begin
         if v_armed and s.delay_until_ms is null then
             perform ff__wake_lane(p_lane_id);
         end if;
+        if p_flow_id is not null then
+            perform ff__grow_flow(p_flow_id, (select count(*)::int from unnest(v_ids, v_owners) x(id, owner)
+                                               where x.id = x.owner), v_now);
+        end if;
+    end if;
+    if p_flow_id is not null then
+        perform ff__close_flow(p_flow_id);
     end if;
     return query
         select x.n::int, case when x.id = x.owner then 'created' else 'duplicate' end,

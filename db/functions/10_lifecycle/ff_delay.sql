@@ -18,7 +18,7 @@ declare
     v record;
 begin
     v := ff__delay(ff__decode_handle(p_handle), p_delay_until_ms, p_delay_ms);
-    outcome := case v.public_state when 'delayed' then 'delayed' else 'eligible' end;
+    outcome := case when v.delay_until_ms is null then 'eligible' else 'delayed' end;
     public_state := v.public_state;
     delay_until_ms := v.delay_until_ms;
     replayed := v.replayed;
@@ -31,4 +31,4 @@ time goes on with the same attempt, and no retry is counted. A time that is not 
 
 Outcomes: outcome = delayed | eligible
 Nullable: delay_until_ms
-Errors: invalid_input, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+Errors: invalid_input, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired, flow_cancelled$$;

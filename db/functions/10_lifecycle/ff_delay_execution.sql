@@ -25,7 +25,7 @@ declare
 begin
     v := ff__delay(ff__fence_of(p_execution_id, p_attempt_index, p_lease_id, p_lease_epoch, p_attempt_id, v_override),
                    p_delay_until_ms, p_delay_ms, v_override);
-    outcome := case v.public_state when 'delayed' then 'delayed' else 'eligible' end;
+    outcome := case when v.delay_until_ms is null then 'eligible' else 'delayed' end;
     public_state := v.public_state;
     delay_until_ms := v.delay_until_ms;
     replayed := v.replayed;
@@ -38,4 +38,4 @@ place.
 
 Outcomes: outcome = delayed | eligible
 Nullable: delay_until_ms
-Errors: invalid_input, invalid_execution_id, fence_required, partial_fence, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+Errors: invalid_input, invalid_execution_id, fence_required, partial_fence, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired, flow_cancelled$$;

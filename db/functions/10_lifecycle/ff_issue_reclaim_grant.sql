@@ -32,6 +32,10 @@ begin
         outcome := 'not_reclaimable';
         detail := case when e.lifecycle_phase = 'active' then 'lease_live' else e.public_state end;
         return;
+    elsif e.flow_id is not null and not ff__flow_claimable(e.flow_id) then
+        outcome := 'not_reclaimable';
+        detail := 'flow_not_claimable';
+        return;
     elsif ff__expire_if_due(e) then
         outcome := 'not_reclaimable';
         detail := case when e.deadline_at_ms <= e.now_ms then 'execution_deadline' else 'attempt_timeout' end;

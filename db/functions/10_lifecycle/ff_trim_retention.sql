@@ -1,4 +1,4 @@
--- Locks: the executions it deletes (skip locked). Children first, set by set. Never waits.
+-- Locks: the flows and executions it deletes (skip locked). Children first, set by set. Never waits.
 create or replace function ff_trim_retention(
     p_retention_ms bigint default 86400000,
     p_lane_id text default null,
@@ -17,6 +17,8 @@ declare
     v_now bigint := ff_now_ms();
     v_own bigint := -1;
     v_ids uuid[] := '{}'::uuid[];
+    v_flows int := 0;
+    v_members uuid[] := '{}'::uuid[];
 begin
     if p_retention_ms is null or p_retention_ms not between 0 and 9007199254740991 then
         perform ff__invalid('p_retention_ms', 'must be 0 or more');
@@ -50,6 +52,14 @@ begin
              order by c.terminal_at_ms limit p_limit - cardinality(v_ids) for update skip locked);
     end loop;
 
+    processed := cardinality(v_ids);
+    if p_lane_id is null and processed < p_limit then
+        select t.flows, t.members into v_flows, v_members
+          from ff__trim_flows(p_retention_ms, p_namespace, p_limit - processed) t;
+        processed := processed + v_flows;
+        v_ids := v_ids || v_members;
+    end if;
+
     delete from ff_stream_frame f using unnest(v_ids) x(id) where f.execution_id = x.id;
     delete from ff_stream_summary s using unnest(v_ids) x(id) where s.execution_id = x.id;
     delete from ff_stream_meta m using unnest(v_ids) x(id) where m.execution_id = x.id;
@@ -60,7 +70,6 @@ begin
     delete from ff_claim_grant g using unnest(v_ids) x(id) where g.execution_id = x.id;
     delete from ff_exec_input i using unnest(v_ids) x(id) where i.execution_id = x.id;
     delete from ff_exec_core c using unnest(v_ids) x(id) where c.execution_id = x.id;
-    processed := cardinality(v_ids);
     errors := 0;
     more := processed = p_limit and p_limit > 0;
 end
@@ -68,7 +77,8 @@ $$;
 
 comment on function ff_trim_retention(bigint, text, text, int) is
 $$Deletes executions that ended long enough ago, with everything that hangs off them: policy.retention_ms if they have one,
-else p_retention_ms. Oldest first, at most p_limit per call; more says whether to call again. Events and idempotency keys
+else p_retention_ms. A flow goes as a whole, when nothing in it lives and the longest of its members' times has passed, and
+counts one; not when p_lane_id is given. Oldest first, at most p_limit per call; more says whether to call again. Events and idempotency keys
 stay: they have times of their own.
 
 Errors: invalid_input, invalid_lane_id$$;

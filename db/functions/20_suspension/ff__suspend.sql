@@ -123,7 +123,9 @@ begin
         perform ff__fence(p_fence);
     end if;
 
-    -- A flow that was cancelled (other than cancel_flow_only) refuses here.
+    if e.flow_id is not null then
+        perform ff__check_flow_open(e);
+    end if;
     select c.open_waitpoints,
            (select x.suspension_id from ff_suspension x where x.execution_id = c.execution_id and x.closed_at_ms is null)
       into v_open, s.suspension_id

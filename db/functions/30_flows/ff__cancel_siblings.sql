@@ -1,0 +1,46 @@
+-- Groups were decided, or closed by the end of their child: each member that fed one of them, still runs, feeds nothing
+-- undecided any more and stands in a decided group that cancels the rest, is ended at once, or noted in the outbox if it
+-- is busy. An edge that is only staged counts as feeding. The caller holds the flow. Returns how many were ended.
+create or replace function ff__cancel_siblings(p_flow_id uuid, p_downstreams uuid[]) returns int
+language plpgsql volatile
+as $$
+declare
+    v_count int := 0;
+    v_reason text;
+    r record;
+    e ff_exec;
+begin
+    for r in
+        select u.id as upstream_eid, g.downstream_eid, g.group_state
+          from (select distinct d.upstream_eid as id
+                  from unnest(p_downstreams) x(id)
+                 cross join lateral (
+                       select t.upstream_eid from ff_edge t
+                        where t.flow_id = p_flow_id and t.downstream_eid = x.id and t.edge_state = 'applied' offset 0) d) u
+         cross join lateral (
+               select k.downstream_eid, k.group_state
+                 from ff_edge t join ff_edge_group k on k.flow_id = t.flow_id and k.downstream_eid = t.downstream_eid
+                where t.flow_id = p_flow_id and t.upstream_eid = u.id and t.edge_state = 'applied'
+                  and k.on_satisfied = 'cancel_remaining' and k.group_state in ('satisfied', 'impossible')
+                order by k.downstream_eid limit 1) g
+          join ff_exec_core c on c.execution_id = u.id and c.lifecycle_phase <> 'terminal'
+         where not ff__feeds_pending(p_flow_id, u.id)
+         order by u.id
+    loop
+        v_reason := 'sibling_quorum_' || r.group_state;
+        perform from ff_exec_core c where c.execution_id = r.upstream_eid for update skip locked;
+        if found then
+            e := ff__open(r.upstream_eid);
+            if e.lifecycle_phase <> 'terminal' then
+                perform ff__cancel(e, 'override', v_reason, 'engine');
+                v_count := v_count + 1;
+            end if;
+        else
+            insert into ff_cancel_dispatch_outbox (target_eid, downstream_eid, flow_id, reason, enqueued_at_ms)
+            values (r.upstream_eid, r.downstream_eid, p_flow_id, v_reason, ff_now_ms())
+            on conflict do nothing;
+        end if;
+    end loop;
+    return v_count;
+end
+$$;

@@ -1,0 +1,16 @@
+-- Locks the members of a cancelled flow that its policy covers and that have not ended, up to p_limit, in the order of
+-- their ids; busy ones are passed over. The caller holds the flow.
+create or replace function ff__covered_members(f ff_flow_core, p_limit int) returns uuid[]
+language plpgsql volatile
+as $$
+declare
+    v_now bigint := ff_now_ms();
+begin
+    return array(
+        select c.execution_id
+          from ff_cancel_backlog_member m join ff_exec_core c on c.execution_id = m.execution_id
+         where m.flow_id = f.flow_id and c.lifecycle_phase <> 'terminal'
+           and ff__covered(f.cancellation_policy, c.ownership_state, c.lease_expires_at_ms, v_now)
+         order by m.execution_id limit p_limit for update of c skip locked);
+end
+$$;

@@ -1,0 +1,26 @@
+-- An event of a flow that the caller holds: family flow, or p_family, with the flow's namespace and tags. Writes the
+-- flow's row: its place in the event order.
+create or replace function ff__emit_flow(
+    p_flow_id uuid, p_event_type text, p_now_ms bigint, p_reason text default null, p_details jsonb default null,
+    p_family text default 'flow'
+) returns void
+language plpgsql volatile
+as $$
+declare
+    v_gen int := ff__event_gate(p_family, p_event_type);
+begin
+    if v_gen is null then
+        return;
+    end if;
+    with f as (
+        update ff_flow_core x
+           set last_event_ord = greatest(pg_current_xact_id()::text::bigint, x.last_event_ord), last_mutation_at_ms = p_now_ms
+         where x.flow_id = p_flow_id
+        returning x.flow_id, x.partition_key, x.namespace, x.tags, x.last_event_ord)
+    insert into ff_event (
+        family, event_type, gen, ord, occurred_at_ms, flow_id, partition_key, namespace, tags, reason, details)
+    select p_family, p_event_type, v_gen, f.last_event_ord, p_now_ms, f.flow_id, f.partition_key, f.namespace, f.tags,
+           p_reason, p_details
+      from f;
+end
+$$;

@@ -1,0 +1,37 @@
+-- Locks: the flow, the child (waits for them). Repeatable.
+create or replace function ff_apply_dependency_to_child(
+    p_flow_id uuid,
+    p_edge_id uuid,
+    out outcome text,
+    out unsatisfied_count int,
+    out group_state text,
+    out child_public_state text
+)
+language plpgsql volatile security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    a record;
+begin
+    if p_edge_id is null then
+        perform ff__invalid('p_edge_id', 'must not be null');
+    end if;
+    a := ff__apply_edge(ff__lock_flow(p_flow_id), p_edge_id);
+    outcome := a.outcome;
+    unsatisfied_count := a.unsatisfied_count;
+    group_state := a.group_state;
+    child_public_state := a.child_public_state;
+    perform ff__close_flow(p_flow_id);
+end
+$$;
+
+comment on function ff_apply_dependency_to_child(uuid, uuid) is
+$$Puts a staged edge into effect: the downstream, unless it runs already, waits. If the upstream has ended, that counts at
+once. unsatisfied_count: how many edges of the downstream have not succeeded.
+
+Outcomes: outcome = applied | already_applied
+Outcomes: group_state = pending | satisfied | impossible | cancelled
+Errors: invalid_input, flow_not_found, edge_not_found, flow_already_terminal, execution_already_terminal$$;

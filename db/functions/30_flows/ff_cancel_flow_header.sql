@@ -1,0 +1,44 @@
+-- Locks: the flow (waits for it). Repeatable: already_terminal with what is stored.
+create or replace function ff_cancel_flow_header(
+    p_flow_id uuid,
+    p_policy text default 'cancel_all',
+    p_reason text default 'flow_cancelled',
+    p_cancelled_by text default 'operator',
+    p_grace_ms bigint default 30000,
+    out outcome text,
+    out cancellation_policy text,
+    out cancel_reason text,
+    out member_execution_ids text[]
+)
+language plpgsql volatile security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    f ff_flow_core;
+begin
+    if p_grace_ms is null or p_grace_ms not between 0 and 9007199254740991 then
+        perform ff__invalid('p_grace_ms', 'must be 0 or more', jsonb_build_object('value', p_grace_ms));
+    end if;
+    outcome := ff__cancel_flow(p_flow_id, p_policy, p_reason, p_cancelled_by, p_grace_ms);
+    select x.* into f from ff_flow_core x where x.flow_id = p_flow_id;
+    cancellation_policy := f.cancellation_policy;
+    cancel_reason := f.cancel_reason;
+    perform ff__close_flow(p_flow_id);
+    member_execution_ids := array(
+        select ff__wire_id(f.partition_key, m.execution_id) from ff_cancel_backlog_member m
+         where m.flow_id = p_flow_id order by m.execution_id
+         limit case when outcome = 'already_terminal' then 1000 end);
+end
+$$;
+
+comment on function ff_cancel_flow_header(uuid, text, text, text, bigint) is
+$$Cancels a flow as ff_cancel_flow does, but ends no member before p_grace_ms have passed: whoever calls it can end them
+gently and acknowledge each with ff_ack_cancel_member. member_execution_ids: those still owed.
+
+Outcomes: outcome = cancelled | escalated | already_terminal
+Outcomes: cancellation_policy = cancel_all | cancel_pending | cancel_flow_only
+Nullable: cancellation_policy, cancel_reason
+Errors: invalid_input, flow_not_found$$;

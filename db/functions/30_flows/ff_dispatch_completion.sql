@@ -1,0 +1,54 @@
+-- Locks: the flow (waits for it), children and siblings (skip locked). Repeatable.
+create or replace function ff_dispatch_completion(
+    p_event_id bigint,
+    p_max_edges int default 1000,
+    out outcome text,
+    out edges_resolved int,
+    out children_released int,
+    out children_skipped int,
+    out siblings_cancelled int,
+    out depth int
+)
+language plpgsql volatile security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    v_flow uuid;
+    r ff_dispatched := (0, 0, 0, 0, 0, 0, false)::ff_dispatched;
+begin
+    if p_event_id is null then
+        perform ff__invalid('p_event_id', 'must not be null');
+    elsif p_max_edges is null or p_max_edges not between 0 and 100000 then
+        perform ff__invalid('p_max_edges', 'must be between 0 and 100000', jsonb_build_object('value', p_max_edges));
+    end if;
+    outcome := 'noop';
+    select q.flow_id into v_flow from ff_flow_dispatch q where q.event_id = p_event_id;
+    if v_flow is not null then
+        if (ff__open_flow(v_flow)).flow_id is null then
+            delete from ff_flow_dispatch q where q.event_id = p_event_id;
+        else
+            if exists (select from ff_flow_dispatch q where q.event_id = p_event_id) then
+                r := ff__dispatch_flow(v_flow, p_max_edges);
+                outcome := case when r.rows_left then 'partial' else 'advanced' end;
+            end if;
+            perform set_config('ff.flow', '', true);
+        end if;
+    end if;
+    edges_resolved := r.edges_resolved;
+    children_released := r.children_released;
+    children_skipped := r.children_skipped;
+    siblings_cancelled := r.siblings_cancelled;
+    depth := r.depth;
+end
+$$;
+
+comment on function ff_dispatch_completion(bigint, int) is
+$$Passes the end of a flow member on to those that wait for it, and everything else of its flow that has queued. The call
+that ended the member has nearly always done this itself. p_event_id: that of its completion. partial: something is
+left, because it was busy or too much for one call; call again.
+
+Outcomes: outcome = noop | advanced | partial
+Errors: invalid_input$$;

@@ -1,0 +1,82 @@
+-- Locks: flows and executions, without waiting. Safe to run many at once.
+create or replace function ff_drain_cancel_backlog(
+    p_limit int default 200, p_flow_id uuid default null, out processed int, out errors int, out more boolean
+)
+language plpgsql volatile security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    v_now bigint := ff_now_ms();
+    v_flow uuid;
+    v_done int;
+    v_ids uuid[];
+    v_id uuid;
+    f ff_flow_core;
+begin
+    perform ff__check_limit(p_limit, 100000);
+    processed := 0;
+    errors := 0;
+    more := false;
+    for v_flow in
+        select b.flow_id from ff_cancel_backlog b
+         where b.grace_until_ms <= v_now and (p_flow_id is null or b.flow_id = p_flow_id)
+         order by b.grace_until_ms limit p_limit
+    loop
+        if processed >= p_limit then
+            more := true;
+            exit;
+        end if;
+        begin
+            if ff__try_flow(v_flow) then
+                select x.* into f from ff_flow_core x where x.flow_id = v_flow;
+                v_ids := ff__covered_members(f, p_limit - processed);
+                more := more or cardinality(v_ids) = p_limit - processed;
+                v_done := 0;
+                foreach v_id in array v_ids loop
+                    begin
+                        v_done := v_done + ff__cancel_member(f, v_id)::int;
+                    exception when others then
+                        errors := errors + 1;
+                    end;
+                end loop;
+                with ended as (
+                    delete from ff_cancel_backlog_member m
+                     using ff_exec_core c
+                     where m.flow_id = v_flow and c.execution_id = m.execution_id and c.lifecycle_phase = 'terminal'
+                    returning m.execution_id)
+                select greatest(v_done, count(*)) into v_done from ended;
+                processed := processed + v_done;
+                perform ff__close_flow(v_flow);
+                delete from ff_cancel_backlog b
+                 where b.flow_id = v_flow
+                   and not exists (select from ff_cancel_backlog_member m where m.flow_id = v_flow);
+                if v_done = 0 then
+                    -- Only members that run, or are busy just now: not at the head of the next batch.
+                    update ff_cancel_backlog b set grace_until_ms = v_now + 5000
+                     where b.flow_id = v_flow
+                       and not exists (select from ff_cancel_backlog_member m
+                                         join ff_exec_core c on c.execution_id = m.execution_id
+                                        where m.flow_id = v_flow
+                                          and ff__covered(f.cancellation_policy, c.ownership_state,
+                                                          c.lease_expires_at_ms, v_now));
+                end if;
+            elsif not exists (select from ff_flow_core x where x.flow_id = v_flow) then
+                delete from ff_cancel_backlog_member m where m.flow_id = v_flow;
+                delete from ff_cancel_backlog b where b.flow_id = v_flow;
+                processed := processed + 1;
+            end if;
+        exception when others then
+            errors := errors + 1;
+        end;
+    end loop;
+end
+$$;
+
+comment on function ff_drain_cancel_backlog(int, uuid) is
+$$Ends members of cancelled flows that could not be ended in the call that cancelled them: there were too many, they were
+busy, a grace was given, or they ran and do not any more. p_flow_id: of that flow alone.
+
+Errors: invalid_input$$;

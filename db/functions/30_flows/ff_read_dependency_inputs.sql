@@ -1,0 +1,28 @@
+create or replace function ff_read_dependency_inputs(p_execution_id text)
+returns table (edge_id uuid, upstream_execution_id text, data_passing_ref text, outcome text, result bytea)
+language plpgsql stable security definer
+set search_path from current
+as $$
+declare
+    v_id uuid := ff__execution_uuid(p_execution_id);
+begin
+    return query
+        select d.edge_id, ff__wire_id(u.partition_key, u.execution_id), d.data_passing_ref, d.upstream_outcome, a.result
+          from ff_exec_core c
+          join ff_edge d on d.flow_id = c.flow_id and d.downstream_eid = c.execution_id
+           and d.edge_state in ('satisfied', 'failed', 'skipped')
+          join ff_exec_core u on u.execution_id = d.upstream_eid
+          left join ff_attempt a on a.execution_id = u.execution_id and a.attempt_index = u.current_attempt_index
+           and a.outcome = 'success' and u.lifecycle_phase = 'terminal'
+         where c.execution_id = v_id
+         order by d.edge_id;
+end
+$$;
+
+comment on function ff_read_dependency_inputs(text) is
+$$What an execution gets from those it waited for: one row per edge whose upstream has ended, with that one's result. The
+payload of the execution itself is never touched.
+
+Outcomes: outcome = success | failed | cancelled | expired | skipped
+Nullable: data_passing_ref, result
+Errors: invalid_input, invalid_execution_id$$;

@@ -1,0 +1,9 @@
+drop type ff_dispatched;
+drop table ff_flow_summary;
+drop table ff_cancel_backlog_member;
+drop table ff_cancel_backlog;
+drop table ff_cancel_dispatch_outbox;
+drop table ff_flow_dispatch;
+drop table ff_edge_group;
+drop table ff_edge;
+drop table ff_flow_core;
