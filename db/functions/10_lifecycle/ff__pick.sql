@@ -31,6 +31,8 @@ begin
                       and not x.flow_stopped
                       and (x.reserved_until_ms is null or x.reserved_until_ms <= v_now)
                       and (p_namespace is null or x.namespace = p_namespace)
+                      and (x.flow_id is null
+                           or coalesce((select f.claimable from ff_flow_core f where f.flow_id = x.flow_id), true))
                       and exists (select from ff_lane_registry l
                                    where l.lane_id = p_lane_id and l.state in ('active', 'draining')
                                      and not l.marked)
@@ -41,10 +43,6 @@ begin
                     order by x.priority desc, x.created_at_ms, x.execution_id
                     limit 1 for update of x skip locked)
                for update;
-        end if;
-        if e.flow_id is not null and not ff__flow_claimable(e.flow_id) then
-            -- A flow that was cancelled meanwhile: the plain statement does not ask.
-            e := v_none;
         end if;
         if e.execution_id is not null then
             if ff__walked() > 3000 then

@@ -45,7 +45,7 @@ begin
     end loop;
 
     -- Upwards.
-    if e.terminal_outcome = 'skipped' then
+    if e.public_state = 'skipped' then
         update ff_edge d
            set edge_state = case when u.terminal_outcome = 'success' then 'satisfied' else 'applied' end,
                upstream_outcome = case when u.terminal_outcome = 'success' then 'success' end,

@@ -156,14 +156,16 @@ begin
         select ff__request_hash(s.lane_id, s.execution_kind, v_payloads[s.n], s.payload_encoding, v_flow)
           from unnest(v_subs) with ordinality s(
                lane_id, namespace, execution_kind, creator, payload_encoding, policy, tags, required_capabilities,
-               caps_key, priority, delay_until_ms, deadline_at_ms, retention_ms, dedup_window_ms, n)
+               caps_key, priority, delay_until_ms, deadline_at_ms, attempt_timeout_ms, retention_ms,
+               dedup_window_ms, n)
          order by s.n);
     for r in
         select s.namespace, x.node ->> 'idempotency_key' as key, s.dedup_window_ms as window_ms, s.n
           from unnest(v_nodes) with ordinality x(node, n)
           join unnest(v_subs) with ordinality s(
                lane_id, namespace, execution_kind, creator, payload_encoding, policy, tags, required_capabilities,
-               caps_key, priority, delay_until_ms, deadline_at_ms, retention_ms, dedup_window_ms, n) on s.n = x.n
+               caps_key, priority, delay_until_ms, deadline_at_ms, attempt_timeout_ms, retention_ms,
+               dedup_window_ms, n) on s.n = x.n
          where x.node ->> 'idempotency_key' <> '' and s.dedup_window_ms > 0
          order by s.namespace collate "C", (x.node ->> 'idempotency_key') collate "C", s.n
     loop
@@ -187,7 +189,8 @@ begin
            s.tags, s.required_capabilities, v_hashes[s.n]
       from unnest(v_subs) with ordinality s(
            lane_id, namespace, execution_kind, creator, payload_encoding, policy, tags, required_capabilities, caps_key,
-           priority, delay_until_ms, deadline_at_ms, retention_ms, dedup_window_ms, n);
+           priority, delay_until_ms, deadline_at_ms, attempt_timeout_ms, retention_ms,
+               dedup_window_ms, n);
     insert into ff_edge (
         flow_id, edge_id, upstream_eid, downstream_eid, dependency_kind, data_passing_ref, edge_state, created_at_ms,
         applied_at_ms)
@@ -214,10 +217,10 @@ begin
     end loop;
     insert into ff_exec_core (
         execution_id, flow_id, partition_key, namespace, lane_id, caps_key, priority, created_at_ms, retention_ms,
-        delay_until_ms, deadline_at_ms, last_transition_at_ms, last_mutation_at_ms,
+        delay_until_ms, deadline_at_ms, attempt_timeout_ms, tagged, last_transition_at_ms, last_mutation_at_ms,
         lifecycle_phase, ownership_state, eligibility_state, blocking_reason, terminal_outcome, attempt_state)
     select v_ids[s.n], v_flow, v_partition, s.namespace, s.lane_id, s.caps_key, s.priority, v_now, s.retention_ms,
-           s.delay_until_ms, s.deadline_at_ms, v_now, v_now, 'runnable', 'unowned',
+           s.delay_until_ms, s.deadline_at_ms, s.attempt_timeout_ms, s.tags <> '{}', v_now, v_now, 'runnable', 'unowned',
            case when c.t is not null then 'blocked_by_dependencies'
                 when s.delay_until_ms is not null then 'not_eligible_until_time' else 'eligible_now' end,
            case when c.t is not null then 'waiting_for_children'
@@ -225,7 +228,8 @@ begin
            'none', 'pending_first_attempt'
       from unnest(v_subs) with ordinality s(
            lane_id, namespace, execution_kind, creator, payload_encoding, policy, tags, required_capabilities, caps_key,
-           priority, delay_until_ms, deadline_at_ms, retention_ms, dedup_window_ms, n)
+           priority, delay_until_ms, deadline_at_ms, attempt_timeout_ms, retention_ms,
+               dedup_window_ms, n)
       left join (select distinct e.t from unnest(v_to) e(t)) c on c.t = s.n;
     update ff_flow_core f
        set node_count = v_count, live_members = v_count, edge_count = cardinality(v_from),
