@@ -321,9 +321,10 @@ comment on table ff_worker_registry is
 
 -- Where a claim may start to look. While some transaction holds back the removal of dead rows, the heads of the ready and
 -- due indexes fill with entries of rows that are ready or due no more, and each claim would walk over all of them. A mark
--- is a hint, made only when such a walk was long: nothing before it was ready when it was made, what becomes ready behind
--- it moves it back, and it is looked behind again every now and then. Insert only, the newest counts: an update chain would
--- suffer from the same disease. priority -1 is the mark of the due index.
+-- is a hint, made only when such a walk was long: nothing before it was ready when it was made, and what becomes ready
+-- behind it moves it back. Whoever was in the middle of a transaction meanwhile may be passed over; so claims look behind
+-- the marks again every second, or seldomer if that walk (walked, at looked_ms) has become long. Insert only, the newest
+-- counts: an update chain would suffer from the same disease. priority -1 is the mark of the due index.
 create table ff_scan_mark (
     lane_id    text collate "C" not null,
     caps_key   text collate "C" not null,
@@ -331,7 +332,7 @@ create table ff_scan_mark (
     mark_no    bigint not null generated always as identity,
     from_ms    bigint not null,
     from_id    uuid   not null default '00000000-0000-0000-0000-000000000000',
-    made_at_ms bigint not null,
+    looked_ms  bigint not null,
     walked     bigint not null,
     primary key (lane_id, caps_key, priority, mark_no)
 ) with (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);

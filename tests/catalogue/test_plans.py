@@ -132,6 +132,12 @@ def test_a_batch_reads_only_what_it_wants(db, clock, explained, capabilities):
 
 def test_what_is_due_is_found_without_reading_what_is_not(db, clock, explained):
     crowd(db, clock)
+    leased = table(
+        db,
+        "select ff__encode_handle(partition_key, execution_id, current_attempt_index, lease_id,"
+        " lease_epoch, current_attempt_id) as h from ff_exec_core where lifecycle_phase = 'active' limit 150",
+    )
+    rows(db, "ff_complete_many", handles=[r["h"] for r in leased])
     clock.advance(40_000)  # the leases ran out, the delays did not end
     found, ran = explained("ff_claim", lane_id="default", worker_id="w", worker_instance_id="w-1")
     assert found[0]["handle_kind"] == "fresh"

@@ -266,7 +266,7 @@ def test_a_lease_never_outlives_the_deadline(db, clock):
     assert execution(db, eid)["public_state"] == "expired"
     assert events(db, eid) == [
         "lease/acquired",
-        "lease/expired:execution_deadline",
+        "lease/expired:ttl",
         "completion/expired:execution_deadline",
     ]
     (attempt,) = attempts(db, eid)
@@ -311,7 +311,7 @@ def test_more_overdue_rows_than_one_claim_heals_are_left_for_the_next(db, clock)
     clock.advance(10)
     assert claim(db) is None
     left = table(db, "select count(*) as n from ff_exec_core where lifecycle_phase = 'runnable'")[0]["n"]
-    assert left == 70 - 65
+    assert left == 70 - 64
     assert claim(db) is None
     assert table(db, "select count(*) as n from ff_exec_core where lifecycle_phase = 'runnable'")[0]["n"] == 0
 

@@ -146,3 +146,46 @@ def test_a_mark_that_passed_something_is_found_out(db, clock, held, submit):
     clock.advance(120_000)
     found = [r["execution_id"] for r in iter(lambda: claim(db, lease_ttl_ms=86_400_000), None)]
     assert row in found
+
+
+def test_claims_never_wait_for_one_another_over_a_mark(db, connect, clock, held, submit):
+    policy = {"retry_policy": {"max_retries": 9, "backoff": {"type": "fixed", "delay_ms": 0}}}
+    old = submit(priority=5, policy=policy)
+    for _ in range(400):
+        submit(priority=5)
+    clock.advance(5000)
+    row = take(db)
+    assert row["execution_id"] == old
+    rows(db, "ff_claim_many", lane_id="default", limit=350, **WORKER)
+    clock.advance(5000)
+    first, second = connect(autocommit=False), connect()
+    second.execute("set lock_timeout = '5s'")
+    one(first, "ff_fail", handle=row["handle"])  # moves the mark back, and stays open
+    take(first)
+    for _ in range(3):
+        take(second)
+    first.rollback()
+    assert violations(db) == []
+
+
+def test_what_was_passed_over_unseen_is_found_however_busy_the_lane_is(db, connect, clock, held, submit):
+    """It became ready before there was a mark, in a transaction that committed after."""
+    policy = {"retry_policy": {"max_retries": 9, "backoff": {"type": "fixed", "delay_ms": 0}}}
+    old = submit(priority=5, policy=policy)
+    slow = connect(autocommit=False)
+    row = take(db, lease_ttl_ms=86_400_000)
+    assert row["execution_id"] == old
+    one(slow, "ff_fail", handle=row["handle"])
+    work_off(db, 3000, priorities=[5] * 3000)
+    clock.advance(5000)
+    submit(priority=5)
+    take(db)
+    assert table(db, "select * from ff_scan_mark where priority = 5") != []
+    slow.commit()
+    for _ in range(300):
+        clock.advance(20)
+        submit(priority=5)
+        if take(db)["execution_id"] == old:
+            break
+    else:
+        raise AssertionError("never handed out")

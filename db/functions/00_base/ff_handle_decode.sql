@@ -6,7 +6,7 @@ create or replace function ff_handle_decode(
     out lease_epoch bigint,
     out attempt_id uuid
 )
-language plpgsql stable security definer
+language plpgsql immutable security definer
 set search_path from current
 as $$
 declare

@@ -6,7 +6,7 @@ create or replace function ff_handle_encode(
     p_attempt_id uuid,
     out handle text
 )
-language plpgsql stable security definer
+language plpgsql immutable security definer
 set search_path from current
 as $$
 begin

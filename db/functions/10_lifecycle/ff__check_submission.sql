@@ -38,7 +38,8 @@ begin
         perform ff__invalid('p_required_capabilities', 'must not be null');
     else
         s.required_capabilities := ff__check_capabilities(
-            'p_required_capabilities', p_required_capabilities || ff__policy_capabilities(s.policy));
+            'p_required_capabilities',
+            array(select t.token from unnest(p_required_capabilities) t(token)) || ff__policy_capabilities(s.policy));
         s.caps_key := ff__caps_key(s.required_capabilities);
     end if;
     if p_tags is distinct from '{}' then

@@ -1,5 +1,6 @@
 -- ff__claim_idempotency_key for a batch: the owner of each item, which is its own id where the item is new. NULL and ''
--- are no key. Keys are locked in their order. Errors: invalid_input, idempotency_conflict (DETAIL.index, from 1).
+-- are no key. Keys are locked in their order; they were checked (ff__check_idempotency_keys).
+-- Errors: idempotency_conflict (DETAIL.index, from 1).
 create or replace function ff__claim_idempotency_keys(
     p_namespace text, p_keys text[], p_window_ms bigint, p_ids uuid[], p_hashes bytea[]
 ) returns uuid[]
@@ -13,10 +14,6 @@ declare
     f record;
     k ff_idempotency;
 begin
-    select min(x.n) into v_at from unnest(p_keys) with ordinality x(key, n) where octet_length(x.key) > 512;
-    if v_at is not null then
-        perform ff__invalid('p_idempotency_keys', 'must hold keys of at most 512 bytes', jsonb_build_object('index', v_at));
-    end if;
     v_now := ff_now_ms();
     insert into ff_idempotency (namespace, idempotency_key, partition_key, execution_id, expires_at_ms, request_hash)
     select p_namespace, y.key, ff__partition(p_ids[y.n]), p_ids[y.n], v_now + p_window_ms, p_hashes[y.n]

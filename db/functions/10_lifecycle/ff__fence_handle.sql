@@ -7,8 +7,9 @@ declare
     e ff_exec;
 begin
     -- What is left without the digits is the skeleton: the cast cannot fail.
-    if p_handle like 'ff1.________-____-____-____-____________.%'
-       and translate(left(p_handle, 40), '0123456789abcdef', '') = '.----'
+    if p_handle like 'ff1.________-____-____-____-____________.________-____-____-____-____________.________-%'
+       and translate(left(p_handle, 114), '0123456789abcdef', '') = '.----.----.----'
+       and translate(substr(p_handle, 115), '0123456789', '') = '...'
     then
         e := ff__open(substr(p_handle, 5, 36)::uuid);
         if e.ownership_state = 'leased' and e.lease_expires_at_ms > e.now_ms

@@ -6,8 +6,9 @@ as $$
 begin
     -- What is left without the digits is the skeleton: the cast cannot fail.
     return array(
-        select case when x.handle like 'ff1.________-____-____-____-____________.%'
-                         and translate(left(x.handle, 40), '0123456789abcdef', '') = '.----'
+        select case when x.handle like 'ff1.________-____-____-____-____________.________-____-____-____-____________.________-%'
+                         and translate(left(x.handle, 114), '0123456789abcdef', '') = '.----.----.----'
+                         and translate(substr(x.handle, 115), '0123456789', '') = '...'
                          and x.nth = 1
                     then substr(x.handle, 5, 36)::uuid end
           from (select u.handle, u.n, row_number() over (partition by u.handle order by u.n) as nth

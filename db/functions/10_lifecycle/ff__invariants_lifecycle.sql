@@ -137,6 +137,13 @@ with e as (select c.*, ff__wire_id(c.partition_key, c.execution_id) as wire_id f
       left join ff_claim_grant g on g.execution_id = e.execution_id
      where e.reserved_until_ms is distinct from g.expires_at_ms or e.tagged <> (i.tags <> '{}')
         or e.attempt_timeout_ms is distinct from (i.policy #> '{timeout_policy,attempt_timeout_ms}')::bigint
+        or e.retention_ms is distinct from (i.policy -> 'retention_ms')::bigint
+        or (e.namespace, e.created_at_ms) <> (i.namespace, i.created_at_ms)
+    union all
+    select 'current_attempt', e.wire_id, format('%s, attempt %s is %s', e.public_state, e.current_attempt_index, a.state)
+      from e left join a on a.execution_id = e.execution_id and a.attempt_index = e.current_attempt_index
+     where e.current_attempt_id is not null
+       and a.state is distinct from case when e.lifecycle_phase = 'active' then 'started' else 'suspended' end
     union all
     select 'started_at', e.wire_id, format('%s, first attempt %s', e.started_at_ms, min(a.started_at_ms))
       from e left join a on a.execution_id = e.execution_id

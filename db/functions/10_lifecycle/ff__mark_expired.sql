@@ -4,7 +4,7 @@ create or replace function ff__mark_expired(e ff_exec) returns void
 language plpgsql volatile
 as $$
 begin
-    e := ff__emit(e, 'lease', 'expired', ff__lapse_reason(e));
+    e := ff__emit(e, 'lease', 'expired', 'ttl');
     update ff_exec_core c set
         ownership_state = 'lease_expired_reclaimable', blocking_reason = 'waiting_for_worker',
         attempt_state = 'attempt_interrupted', last_transition_at_ms = e.now_ms, last_mutation_at_ms = e.now_ms,

@@ -15,14 +15,14 @@ declare
     m record;
 begin
     for m in
-        select x.priority, x.from_ms, x.from_id, x.walked from ff__marks(p_lane_id, p_caps_key) x
+        select x.priority, x.from_ms, x.from_id, x.looked_ms, x.walked from ff__marks(p_lane_id, p_caps_key) x
         union all
-        select y.priority, 0, '00000000-0000-0000-0000-000000000000', 0
+        select y.priority, 0, '00000000-0000-0000-0000-000000000000', v_now, 0
           from unnest(array[p_priority, case when p_caps_key = '' then -1 end]) y(priority)
          where y.priority is not null
            and y.priority not in (select z.priority from ff__marks(p_lane_id, p_caps_key) z)
     loop
-        v_latest := v_now - case when m.priority = -1 then 100 else 1000 end;
+        v_latest := v_now - case when m.priority = -1 then 500 else 1000 end;
         v_walked := ff__walked();
         if m.priority = -1 then
             select coalesce(c.lease_check_at_ms, c.delay_until_ms), null into v_first, v_id from ff_exec_core c
@@ -43,11 +43,11 @@ begin
             v_id := null;
         end if;
         if p_from_start and v_walked < 1000 then
-            delete from ff_scan_mark x
-             where x.lane_id = p_lane_id and x.caps_key = p_caps_key and x.priority = m.priority;
-        elsif p_from_start or v_walked >= (case when m.walked = 0 then 2000 else 300 end) then
-            perform ff__set_mark(p_lane_id, p_caps_key, m.priority, v_first, v_id,
-                                 case when p_from_start then v_walked else m.walked + v_walked end);
+            perform ff__drop_marks(p_lane_id, p_caps_key, m.priority, 9223372036854775807);
+        elsif p_from_start then
+            perform ff__set_mark(p_lane_id, p_caps_key, m.priority, v_first, v_id, v_now, v_walked);
+        elsif v_walked >= (case when m.walked = 0 then 2000 else 300 end) and v_first > m.from_ms then
+            perform ff__set_mark(p_lane_id, p_caps_key, m.priority, v_first, v_id, m.looked_ms, m.walked + v_walked);
         end if;
     end loop;
     if p_from_start and not exists (select from ff_scan_mark x where x.lane_id = p_lane_id) then

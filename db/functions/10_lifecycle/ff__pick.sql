@@ -57,7 +57,7 @@ begin
         e.now_ms := ff_now_ms();
         -- Most rows are ready, with no time limit: they need no closer look.
         if (e.lifecycle_phase = 'runnable' and e.deadline_at_ms is null and e.flow_id is null) is true
-           or ((e.flow_id is null or ff__flow_claimable(e.flow_id)) and not ff__heal(e))
+           or ((e.flow_id is null or ff__flow_claimable(e.flow_id)) and not ff__heal(e, v_heals < 64))
         then
             return e;
         end if;

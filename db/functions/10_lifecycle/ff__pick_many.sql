@@ -63,7 +63,7 @@ begin
         perform ff__mark_scan(p_lane_id, k.key, null, true)
            from unnest(v_keys) k(key)
           where exists (select from ff__marks(p_lane_id, k.key) m
-                         where m.made_at_ms + greatest(1000, m.walked / 50) <= v_now);
+                         where m.looked_ms + greatest(1000, least(m.walked / 50, 5000)) <= v_now);
     end if;
     return v_ids;
 end

@@ -12,7 +12,7 @@ begin
      where x.lane_id = c.lane_id and x.caps_key = c.caps_key and x.priority = c.priority
      order by x.mark_no desc limit 1;
     if (m.from_ms, m.from_id) > (c.created_at_ms, p_execution_id) then
-        perform ff__set_mark(c.lane_id, c.caps_key, c.priority, c.created_at_ms, p_execution_id, m.walked);
+        perform ff__set_mark(c.lane_id, c.caps_key, c.priority, c.created_at_ms, p_execution_id, m.looked_ms, m.walked);
     end if;
 end
 $$;

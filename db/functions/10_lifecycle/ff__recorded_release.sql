@@ -9,7 +9,6 @@ begin
      where t.execution_id = p_fence.execution_id
        and t.release_lease_id = p_fence.lease_id and t.release_lease_epoch = p_fence.lease_epoch
        and t.attempt_id = p_fence.attempt_id
-       and (p_fence.attempt_index is null or t.attempt_index = p_fence.attempt_index)
        and t.release_op = p_op;
     return a;
 end

@@ -1,15 +1,17 @@
--- Whether an execution with this id exists: NULL if not, its id if it came from the same request.
+-- Whether an execution with this id exists: NULL if not, its id if it came from the same request in the same
+-- namespace.
 -- Errors: execution_id_conflict.
-create or replace function ff__same_request(p_execution_id uuid, p_request_hash bytea) returns uuid
+create or replace function ff__same_request(p_execution_id uuid, p_namespace text, p_request_hash bytea) returns uuid
 language plpgsql volatile
 as $$
 declare
+    v_namespace text;
     v_hash bytea;
 begin
-    select i.request_hash into v_hash from ff_exec_input i where i.execution_id = p_execution_id;
+    select i.namespace, i.request_hash into v_namespace, v_hash from ff_exec_input i where i.execution_id = p_execution_id;
     if not found then
         return null;
-    elsif v_hash <> p_request_hash then
+    elsif v_hash <> p_request_hash or v_namespace <> p_namespace then
         perform ff__raise('execution_id_conflict', 'an execution with this id came from a different request',
                           jsonb_build_object('execution_id',
                                              ff__wire_id(ff__partition(p_execution_id), p_execution_id)));

@@ -82,18 +82,17 @@ begin
         else
             foreach v_id in array v_ids loop
                 e := ff__open(v_id);
-                if e.flow_id is not null and not ff__flow_claimable(e.flow_id) or ff__heal(e) then
-                    v_healed := true;
+                if ff__heal(e, v_heals < 64) then
+                    v_healed := v_healed or v_heals < 64;
                     v_heals := v_heals + 1;
-                    exit when v_heals >= 64;
-                else
+                elsif e.flow_id is null or ff__flow_claimable(e.flow_id) then
                     e := ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
                     return query select x.* from ff__claimed(e) x;
                     v_left := v_left - 1;
                 end if;
             end loop;
         end if;
-        exit when v_left = 0 or not v_healed or v_heals >= 64;
+        exit when v_left = 0 or not v_healed;
     end loop;
     if v_left = p_limit then
         perform ff__arm_lane(p_lane_id);

@@ -30,6 +30,8 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_now bigint := ff_now_ms();
+    v_read bigint := v_now;
+    v_plain boolean := false;
     v_id uuid;
     v_existing uuid;
     v_hash bytea;
@@ -48,6 +50,7 @@ begin
        and (p_namespace || p_execution_kind) !~ '[\x01-\x1f\x7f]'
     then
         -- The plain case, in one expression: nothing to take apart.
+        v_plain := true;
         s := (p_lane_id, p_namespace, p_execution_kind, '', null, ff__default_policy(), '{}', '{}', '',
               greatest(0, least(coalesce(p_priority, 0), 9000)), null, null, null, null, 86400000)::ff_submission;
     else
@@ -79,9 +82,15 @@ begin
         v_now := ff_now_ms();
     end if;
     if v_existing is null and p_execution_id is not null then
-        v_existing := ff__same_request(v_id, v_hash);
+        v_existing := ff__same_request(v_id, p_namespace, v_hash);
     end if;
     if v_existing is null then
+        if v_now > v_read and not v_plain then
+            -- Times that count from now count from when the waiting was over.
+            s := ff__check_submission(p_lane_id, p_execution_kind, p_priority, p_policy, p_tags, p_required_capabilities,
+                                      p_delay_until_ms, p_delay_ms, p_deadline_at_ms, p_namespace, p_payload_encoding,
+                                      p_creator, v_now);
+        end if;
         if v_lane_state is null or v_lane_state not in ('active', 'paused') then
             v_armed := ff__open_lane(p_lane_id, v_now);
         end if;
@@ -97,7 +106,11 @@ begin
         on conflict do nothing;
         if not found then
             -- Somebody created the same id between our look and the insert.
-            v_existing := ff__same_request(v_id, v_hash);
+            v_existing := ff__same_request(v_id, p_namespace, v_hash);
+            if v_existing is null then
+                perform ff__raise('execution_id_conflict', 'an execution with this id has just been removed',
+                                  jsonb_build_object('execution_id', p_execution_id));
+            end if;
         end if;
     end if;
     if v_existing is not null then

@@ -24,6 +24,7 @@ set jit = off
 as $$
 declare
     v_now bigint := ff_now_ms();
+    v_read bigint := v_now;
     v_count int := cardinality(p_payloads);
     v_default int;
     v_armed boolean;
@@ -49,6 +50,9 @@ begin
         perform ff__invalid('p_priorities', 'must have as many items as p_payloads',
                             jsonb_build_object('index', least(cardinality(p_priorities), v_count) + 1));
     end if;
+    if p_idempotency_keys is not null then
+        perform ff__check_idempotency_keys(p_idempotency_keys);
+    end if;
     perform from ff_lane_registry l where l.lane_id = p_lane_id;
     if not found then
         perform ff__check_lane_id(p_lane_id);
@@ -71,6 +75,12 @@ begin
         v_now := ff_now_ms();
     end if;
     if v_owners && v_ids then
+        if v_now > v_read then
+            -- Times that count from now count from when the waiting was over.
+            s := ff__check_submission(p_lane_id, p_execution_kind, null, p_policy, p_tags, p_required_capabilities,
+                                      p_delay_until_ms, p_delay_ms, p_deadline_at_ms, p_namespace, p_payload_encoding,
+                                      p_creator, v_now);
+        end if;
         v_armed := ff__open_lane(p_lane_id, v_now);
         if f.public_flow_state = 'cancelled' then
             perform ff__flow_over(f);

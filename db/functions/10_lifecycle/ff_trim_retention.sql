@@ -37,9 +37,8 @@ begin
          where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms is null
            and c.terminal_at_ms <= v_now - p_retention_ms
            and (p_lane_id is null or c.lane_id = p_lane_id) and (p_namespace is null or c.namespace = p_namespace)
-         order by c.terminal_at_ms limit p_limit for update skip locked);
+         order by c.terminal_at_ms limit p_limit);
     loop
-        exit when cardinality(v_ids) >= p_limit;
         select c.retention_ms into v_own from ff_exec_core c
          where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms > v_own
          order by c.retention_ms limit 1;
@@ -49,8 +48,17 @@ begin
              where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms = v_own
                and c.terminal_at_ms <= v_now - v_own
                and (p_lane_id is null or c.lane_id = p_lane_id) and (p_namespace is null or c.namespace = p_namespace)
-             order by c.terminal_at_ms limit p_limit - cardinality(v_ids) for update skip locked);
+             order by c.terminal_at_ms limit p_limit);
     end loop;
+    -- The oldest of all of them, if they are still what they were.
+    v_ids := array(
+        select c.execution_id
+          from unnest(v_ids) x(id)
+          join ff_exec_core c on c.execution_id = x.id
+               -- CASE, so that no plan reads all that ended.
+               and case when c.lifecycle_phase = 'terminal' and c.flow_id is null
+                        then c.terminal_at_ms <= v_now - coalesce(c.retention_ms, p_retention_ms) end
+         order by c.terminal_at_ms, c.execution_id limit p_limit for update of c skip locked);
 
     processed := cardinality(v_ids);
     if p_lane_id is null and processed < p_limit then

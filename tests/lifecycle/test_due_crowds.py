@@ -1,0 +1,54 @@
+"""Many rows due at once: each kind gets its share of one call, and heals are bounded."""
+
+from tests.sql import claim, create, execution, one, rows, table, take, violations
+
+WORKER = {"lane_id": "default", "worker_id": "w", "worker_instance_id": "w-1"}
+
+
+def test_leases_that_were_renewed_do_not_hide_what_is_due(db, clock):
+    clock.freeze()
+    rows(db, "ff_create_executions", lane_id="default", payloads=[b""] * 400)
+    got = rows(db, "ff_claim_many", limit=400, lease_ttl_ms=500, **WORKER)
+    rows(db, "ff_renew_many", handles=[r["handle"] for r in got], lease_ttl_ms=600_000)
+    eid = create(db, delay_ms=600)
+    clock.advance(1200)
+    assert take(db)["execution_id"] == eid
+    assert violations(db) == []
+
+
+def test_delays_that_ended_do_not_hide_a_lapsed_lease(db, clock):
+    clock.freeze()
+    urgent = create(db, priority=100)
+    take(db, lease_ttl_ms=400)
+    rows(db, "ff_create_executions", lane_id="default", payloads=[b""] * 400, delay_ms=100)
+    clock.advance(800)
+    assert take(db)["execution_id"] == urgent
+    states = "select count(*) as n from ff_exec_core where public_state = 'delayed'"
+    assert table(db, states)[0]["n"] == 200
+
+
+def test_a_claim_of_many_heals_as_much_as_a_claim_and_goes_on(db, clock):
+    clock.freeze()
+    rows(db, "ff_create_executions", lane_id="default", payloads=[b""] * 64, deadline_at_ms=clock.now() + 10)
+    clock.advance(10)
+    eid = create(db)
+    (row,) = rows(db, "ff_claim_many", limit=1, **WORKER)
+    assert row["execution_id"] == eid
+    rows(db, "ff_create_executions", lane_id="default", payloads=[b""] * 70, deadline_at_ms=clock.now() + 10)
+    clock.advance(10)
+    assert rows(db, "ff_claim_many", limit=5, **WORKER) == []
+    waiting = "select count(*) as n from ff_exec_core where public_state = 'waiting'"
+    assert table(db, waiting)[0]["n"] == 6
+    assert claim(db) is None
+    assert table(db, waiting)[0]["n"] == 0
+    assert execution(db, eid)["public_state"] == "active"
+
+
+def test_what_ended_first_is_trimmed_first_whatever_its_retention(db, clock):
+    clock.freeze()
+    own, plain = create(db, policy={"retention_ms": 0}), create(db)
+    for eid in (own, plain):
+        one(db, "ff_cancel_execution", execution_id=eid)
+        clock.advance(1)
+    one(db, "ff_trim_retention", retention_ms=0, limit=1)
+    assert [r["execution_id"] for r in rows(db, "ff_list_executions")] == [plain]
