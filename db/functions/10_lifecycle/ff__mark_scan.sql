@@ -22,7 +22,7 @@ begin
          where y.priority is not null
            and y.priority not in (select z.priority from ff__marks(p_lane_id, p_caps_key) z)
     loop
-        v_latest := v_now - case when m.priority = -1 then 500 else 1000 end;
+        v_latest := v_now - case when m.priority = -1 then 100 else 1000 end;
         v_walked := ff__walked();
         if m.priority = -1 then
             select coalesce(c.lease_check_at_ms, c.delay_until_ms), null into v_first, v_id from ff_exec_core c

@@ -59,11 +59,12 @@ begin
         perform ff__mark_scan(p_lane_id, k.key, (select c.priority from ff_exec_core c where c.execution_id = v_ids[1]))
            from unnest(v_keys) k(key);
     elsif v_marked and (v_ids = '{}' or random() < 0.05) then
-        -- Now and then somebody looks behind the marks: seldom enough that the walk does not matter.
+        -- Now and then somebody looks behind the marks, one at a time: seldom enough that the walk does not matter.
         perform ff__mark_scan(p_lane_id, k.key, null, true)
            from unnest(v_keys) k(key)
           where exists (select from ff__marks(p_lane_id, k.key) m
-                         where m.looked_ms + greatest(1000, least(m.walked / 50, 5000)) <= v_now);
+                         where m.looked_ms + greatest(1000, least(m.walked / 50, 5000)) <= v_now)
+            and pg_try_advisory_xact_lock(hashtextextended('ff_scan_mark ' || p_lane_id, 0));
     end if;
     return v_ids;
 end
