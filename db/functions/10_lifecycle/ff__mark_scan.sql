@@ -25,7 +25,7 @@ begin
         v_latest := v_now - case when m.priority = -1 then 100 else 1000 end;
         v_walked := ff__walked();
         if m.priority = -1 then
-            select coalesce(c.lease_check_at_ms, c.delay_until_ms), null into v_first, v_id from ff_exec_core c
+            select coalesce(c.lease_check_at_ms, c.delay_until_ms), null::uuid into v_first, v_id from ff_exec_core c
              where c.lane_id = p_lane_id
                and coalesce(c.lease_check_at_ms, c.delay_until_ms) >= case when p_from_start then 0 else m.from_ms end
                and (c.ownership_state = 'leased' or c.eligibility_state = 'not_eligible_until_time')

@@ -19,9 +19,9 @@ begin
     select l.state, l.marked into v_state, v_marked from ff_lane_registry l where l.lane_id = p_lane_id;
     if not found then
         perform ff__check_lane_id(p_lane_id);
-        return '{}';
+        return '{}'::uuid[];
     elsif v_state not in ('active', 'draining') then
-        return '{}';
+        return '{}'::uuid[];
     end if;
     if p_enter_due then
         perform ff__enter_due(p_lane_id, v_now, v_marked);
