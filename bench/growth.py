@@ -17,9 +17,8 @@ from pyff.postgres import TemporaryServer, temporary
 CLAIM = "select handle from ff_claim(p_lane_id => 'grow', p_worker_id => 'w', p_worker_instance_id => 'w1'{})"
 CHUNK = 1000
 FILL = """
-    select count(*) from generate_series(1, %s) g,
-        lateral ff_create_executions('grow', array_fill('\\x01'::bytea, array[1000]),
-                                     p_priorities => array_fill(%s, array[1000]) {}) r
+    select count(*) from ff_create_executions({lane}, array_fill('\\x01'::bytea, array[1000]),
+                                              p_priorities => array_fill(%(priority)s, array[1000]) {options})
 """
 SCENARIOS = ("ready", "unmatched", "retained", "horizon")
 
@@ -47,10 +46,10 @@ def _scenario(server: TemporaryServer, scenario: str, args: argparse.Namespace) 
     for name, fill, capabilities in _sizes(scenario, args.rows):
         with _database(server) as conn:
             for count, priority, options in fill:
-                conn.execute(FILL.format(options), (count // CHUNK, priority))
+                _fill(conn, count, priority, options)
             if scenario == "retained":
-                _end_all(conn, args.rows)
-                conn.execute(FILL.format(""), (1, 0))
+                _end_all(conn)
+                _fill(conn, CHUNK)
             conn.execute("vacuum analyze")
             median, worst = _claims(conn, capabilities)
             base = base or median
@@ -68,7 +67,7 @@ def _sizes(scenario: str, rows: int) -> Iterator[tuple[str, list[tuple[int, int,
         gpu = (rows, 9, ", p_required_capabilities => array['gpu']")
         yield f"{rows} rows ahead of one other set", [*few, gpu], ""
         yield f"{rows} rows ahead of one other set, worker has another", [*few, gpu], "array['arm']"
-        sets = (rows, 9, ", p_required_capabilities => array['c' || g]")
+        sets = (rows, 9, ", p_required_capabilities => array['c' || %(chunk)s::text]")
         yield f"{rows} rows ahead of {rows // CHUNK} other sets", [*few, sets], "array['arm', 'x86']"
         wide = "array['t1', 't2', 't3', 't4', 't5', 't6']"
         yield f"{rows} rows ahead of {rows // CHUNK} other sets, worker has 6 tokens", [*few, sets], wide
@@ -77,12 +76,31 @@ def _sizes(scenario: str, rows: int) -> Iterator[tuple[str, list[tuple[int, int,
         yield f"{rows} ended rows retained", [(rows, 0, "")], ""
 
 
-def _end_all(conn: psycopg.Connection[tuple[object, ...]], rows: int) -> None:
-    for _ in range(rows // 1000 + 10):
-        conn.execute(
+def _fill(
+    conn: psycopg.Connection[tuple[object, ...]],
+    count: int,
+    priority: int = 0,
+    options: str = "",
+    *,
+    lane: str = "grow",
+) -> None:
+    query = FILL.format(lane=f"'{lane}'", options=options)
+    with conn.transaction():
+        for chunk in range(count // CHUNK):
+            conn.execute(query, {"priority": priority, "chunk": chunk})
+    found = conn.execute("select count(*) from ff_exec_core where priority = %s", (priority,)).fetchone()
+    if found is None or int(str(found[0])) < count:
+        sys.exit(f"only {found} of {count} rows were made")
+
+
+def _end_all(conn: psycopg.Connection[tuple[object, ...]]) -> None:
+    while True:
+        ended = conn.execute(
             "select count(*) from ff_complete_many((select coalesce(array_agg(c.handle), '{}')"
             " from ff_claim_many('grow', 'w', 'w1', 1000) c))"
-        )
+        ).fetchone()
+        if ended is None or not ended[0]:
+            return
 
 
 def _claims(conn: psycopg.Connection[tuple[object, ...]], capabilities: str) -> tuple[float, float]:
@@ -103,7 +121,7 @@ def _horizon(server: TemporaryServer, seconds: int, clients: int) -> None:
     rates = {}
     for held in (False, True, False):
         with _database(server) as conn:
-            conn.execute(FILL.format("").replace("'grow'", "'bench'"), (10, 0))
+            _fill(conn, 10 * CHUNK, lane="bench")
             conn.execute("vacuum analyze")
             with _snapshot(conn.info.dsn) if held else _nothing():
                 pgbench(server, "hotpath_single.sql", clients, seconds * 2 // 3, dbname=conn.info.dbname)
