@@ -90,15 +90,15 @@ def draw(picture: Picture, *, colour: bool = False) -> str:
 
     lines = [_headline(picture.flow)]
 
-    def add(n: int, lead: str, turn: str, below: str) -> None:
+    # A stack, not recursion: a chain may be thousands long.
+    open_ones = [(root, "", "", "") for root in reversed(children[0])]
+    while open_ones:
+        n, lead, turn, below = open_ones.pop()
         member = order[n - 1]
         lines.append(f"{lead}{turn}{n} {_member(picture, member, parents[member][:-1], colour)}")
-        for child in children[n]:
+        for child in reversed(children[n]):
             last = child == children[n][-1]
-            add(child, lead + below, "└─ " if last else "├─ ", "   " if last else "│  ")
-
-    for root in children[0]:
-        add(root, "", "", "")
+            open_ones.append((child, lead + below, "└─ " if last else "├─ ", "   " if last else "│  "))
     return "\n".join(lines)
 
 

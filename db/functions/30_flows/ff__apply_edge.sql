@@ -33,6 +33,9 @@ begin
     end if;
 
     outcome := 'applied';
+    -- The flow's row is written too: an end under way with an older snapshot, which cannot see this edge applied, then
+    -- fails to serialize instead of passing it by.
+    update ff_flow_core x set last_mutation_at_ms = e.now_ms where x.flow_id = f.flow_id;
     select nullif(u.terminal_outcome, 'none') into v_outcome from ff_exec_core u where u.execution_id = d.upstream_eid;
     v_result := case when v_outcome is null then 'applied' else ff__edge_result(d.dependency_kind, v_outcome) end;
     update ff_edge x

@@ -140,7 +140,7 @@ begin
                    set counted = true, dispatch_attempts = q.dispatch_attempts + 1,
                        next_dispatch_at_ms = case
                            when r.edges_resolved >= p_max_edges or q.dispatch_attempts = 0 then v_now
-                           else v_now + least(60000, 50 * 2 ^ least(q.dispatch_attempts, 12))::bigint end
+                           else v_now + least(500, 50 * 2 ^ least(q.dispatch_attempts, 12))::bigint end
                  where q.event_id = any (v_events)
                 returning q.event_id)
             select v_left || array_agg(l.event_id) into v_left from l;

@@ -35,6 +35,10 @@ begin
           where x.flow_id = f.flow_id and x.live_members = 0 and x.node_count = f.node_count
             and not exists (select from ff_flow_dispatch q where q.flow_id = x.flow_id)
             and (x.terminal_at_ms is not null or x.node_count = 0)
+            and (x.node_count > 0 or coalesce(x.terminal_at_ms, x.created_at_ms) <= v_now - p_retention_ms)
+            and not exists (select from ff_exec_core c
+                             where c.flow_id = x.flow_id
+                               and x.terminal_at_ms + coalesce(c.retention_ms, p_retention_ms) > v_now)
             for update skip locked;
         continue when not found;
         v_locked := array(select c.execution_id from ff_exec_core c

@@ -16,9 +16,8 @@ begin
     perform ff__check_limit(p_limit, 100000);
     processed := 0;
     errors := 0;
-    select count(*) >= p_limit and p_limit > 0,
-           array(select distinct y.flow_id from unnest(array_agg(x.flow_id)) y(flow_id) order by y.flow_id)
-      into more, v_flows
+    select array(select distinct y.flow_id from unnest(array_agg(x.flow_id)) y(flow_id) order by y.flow_id)
+      into v_flows
       from (select q.flow_id from ff_flow_dispatch q where q.next_dispatch_at_ms <= v_now
              order by q.next_dispatch_at_ms limit p_limit) x;
     foreach v_flow in array v_flows loop
@@ -39,6 +38,9 @@ begin
                                      for update skip locked);
         end;
     end loop;
+    -- What was cut short by its bounds, or stood behind the limit, and is due.
+    v_now := ff_now_ms();
+    more := processed > 0 and exists (select from ff_flow_dispatch q where q.next_dispatch_at_ms <= v_now);
 end
 $$;
 

@@ -1,4 +1,4 @@
--- Locks: none but the summary's row. Repeatable.
+-- Locks: the flow (waits for it), under which alone summaries are written and deleted. Repeatable.
 create or replace function ff_project_flow_summary(
     p_flow_id uuid, out projected boolean, out derived_state text, out total_members int,
     out members_waiting int, out members_delayed int, out members_rate_limited int, out members_waiting_children int,
@@ -13,7 +13,9 @@ declare
 begin
     if p_flow_id is null then
         perform ff__invalid('p_flow_id', 'must not be null');
-    elsif not exists (select from ff_flow_core f where f.flow_id = p_flow_id) then
+    end if;
+    perform from ff_flow_core f where f.flow_id = p_flow_id for update;
+    if not found then
         perform ff__raise('flow_not_found', 'no such flow', jsonb_build_object('flow_id', p_flow_id));
     end if;
     s := ff__flow_counts(p_flow_id);

@@ -32,6 +32,7 @@ declare
     v_to int[];
     v_cycle int[];
     v_ids uuid[];
+    v_made int;
     v_hashes bytea[];
     v_payloads bytea[];
     v_subs ff_submission[];
@@ -190,7 +191,12 @@ begin
       from unnest(v_subs) with ordinality s(
            lane_id, namespace, execution_kind, creator, payload_encoding, policy, tags, required_capabilities, caps_key,
            priority, delay_until_ms, deadline_at_ms, attempt_timeout_ms, retention_ms,
-               dedup_window_ms, n);
+               dedup_window_ms, n)
+    on conflict do nothing;
+    get diagnostics v_made = row_count;
+    if v_made <> cardinality(v_ids) then
+        perform ff__raise('execution_id_conflict', 'an execution with one of these ids has just been made', '{}');
+    end if;
     insert into ff_edge (
         flow_id, edge_id, upstream_eid, downstream_eid, dependency_kind, data_passing_ref, edge_state, created_at_ms,
         applied_at_ms)
