@@ -1,5 +1,8 @@
 """What is written, what rings, what is kept: per family."""
 
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
 import pytest
 
 from tests.event_readers.support import EMITTERS, FAMILIES, cycle, names, read, settle, stored
@@ -80,6 +83,50 @@ def test_renewals_alone_can_be_muted(db):
     row = take(db)
     one(db, "ff_renew", handle=row["handle"])
     assert events(db, eid) == ["lease/acquired"]
+    assert violations(db) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "first", "second"),
+    [
+        (
+            ("completion", {"notify": "commit"}),
+            ("lease", {"muted": ["acquired"]}),
+            ("completion", {"notify": "tick"}),
+        ),
+        (("lease", {"muted": ["renewed"]}), ("completion", {"notify": "commit"}), ("lease", {"muted": []})),
+    ],
+)
+def test_two_families_that_are_changed_at_once_are_both_heeded(db, connect, before, first, second):
+    family(db, before[0], **before[1])
+    one_hand, other_hand = connect(autocommit=False), connect()
+    family(one_hand, first[0], **first[1])
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(family, other_hand, second[0], **second[1])
+        query = "select 1 from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
+        while not other.done() and not table(db, query, other_hand.info.backend_pid):
+            pass
+        one_hand.commit()
+        other.result(30)
+    assert violations(db) == []
+    bells = Bells(connect())
+    cycle(db)
+    assert names(stored(db)) == [
+        *(["lease/acquired"] if first[0] == "completion" else []),
+        "lease/released",
+        "completion/success",
+    ]
+    assert bells.heard() == ([("ff_event_completion", "")] if first[0] == "completion" else [])
+
+
+def test_a_change_on_an_older_snapshot_is_refused(db, connect):
+    conn = connect(autocommit=False)
+    conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    conn.execute("select 1 from ff_event_family")
+    family(db, "completion", retention_ms=5)
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        family(conn, "lease", muted=["acquired"])
+    conn.rollback()
     assert violations(db) == []
 
 
