@@ -274,6 +274,29 @@ def test_families_that_ring_by_tick_ring_once_for_what_is_new(db, connect):
     assert table(db, ring) == [{"n": 1}]
 
 
+def test_an_event_that_comes_late_rings_and_one_that_rang_does_not_ring_again(db, connect):
+    """The transaction began before one that has rung already, so its event has an earlier place."""
+    ring = "select ff__ring_due_families() as n"
+    early = connect(autocommit=False)
+    early.execute("select pg_current_xact_id()")
+    cycle(db)
+    assert table(db, ring) == [{"n": 2}]
+    bells = Bells(connect())
+    cycle(early, lane="late")
+    early.commit()
+    assert [e["event_id"] for e in stored(db, "completion")] == sorted(
+        (e["event_id"] for e in stored(db, "completion")), reverse=True
+    )
+    assert table(db, ring) == [{"n": 2}]
+    assert sorted(bells.heard()) == [("ff_event_completion", ""), ("ff_event_lease", "")]
+    assert table(db, ring) == [{"n": 0}]
+    family(db, "completion", retention_ms=0)
+    family(db, "lease", retention_ms=0)
+    settle(db)
+    one(db, "ff_trim_events", limit=4)
+    assert table(db, ring) == [{"n": 0}]
+
+
 class TestTrim:
     def test_what_is_older_than_its_family_keeps_goes(self, db, clock):
         clock.freeze()
