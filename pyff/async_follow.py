@@ -12,6 +12,7 @@ from psycopg import AsyncConnection, sql
 
 from pyff._generated.async_methods import AsyncMethods
 from pyff._generated.results import FrameRow, ReadEventsRow
+from pyff.swallowed import SwallowedCancel
 
 SOON = 0.05  # seconds: after a wake-up, what rang may not be readable yet
 WATCH_MS = 60_000
@@ -108,6 +109,7 @@ async def events(
 ) -> AsyncGenerator[ReadEventsRow, None]:
     cursor = after
     pause = poll_s
+    swallowed = SwallowedCancel()
     async with bell:
         while True:
             try:
@@ -121,6 +123,7 @@ async def events(
                 await asyncio.sleep(min(poll_s, 1.0))
                 continue
             patience.restore()
+            swallowed.check()
             for event in found:
                 cursor = event.cursor
                 yield event
@@ -152,6 +155,7 @@ async def frames(
     cursor = after
     watched_until = 0.0
     closed = False
+    swallowed = SwallowedCancel()
     async with bell:
         while True:
             try:
@@ -172,6 +176,7 @@ async def frames(
                 await asyncio.sleep(min(poll_s, 1.0))
                 continue
             patience.restore()
+            swallowed.check()
             for frame in found:
                 yield frame
                 cursor = frame.frame_id

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 
 import psycopg
@@ -338,6 +338,48 @@ class TestAsync:
                 await asyncio.to_thread(append, db, row, b"%d" % n)
             await asyncio.to_thread(one, db, "ff_complete", handle=row["handle"])
             assert await asyncio.wait_for(reading, LIMIT) == [b"0", b"1", b"2"]
+
+    @pytest.mark.parametrize("call", ["read_events", "tail_stream"])
+    async def test_a_cancel_that_got_lost_on_the_way_ends_it_all_the_same(self, db, dsn, monkeypatch, call):
+        """As asyncio.wait_for does it on Python 3.11: the wait ends well, and the cancel is forgotten."""
+        row = attempt(db)
+        async with AsyncEngine(dsn) as engine:
+            original = getattr(engine, call)
+
+            async def swallow(*args, **options):
+                found = await original(*args, **options)
+                asyncio.current_task().cancel()
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0)
+                return found
+
+            monkeypatch.setattr(engine, call, swallow)
+
+            async def follow():
+                following = (
+                    engine.subscribe("operator", poll_s=SLOW)
+                    if call == "read_events"
+                    else engine.tail(**where(row), poll_s=SLOW)
+                )
+                async with aclosing(following):
+                    return [item async for item in following]
+
+            reading = asyncio.create_task(follow())
+            await asyncio.wait([reading], timeout=LIMIT)
+            assert reading.cancelled()
+
+    async def test_a_task_that_was_cancelled_before_may_still_read_to_the_end(self, db, dsn):
+        cycle(db)
+        settle(db)
+        async with AsyncEngine(dsn) as engine:
+
+            async def clean_up():
+                with suppress(asyncio.CancelledError):
+                    asyncio.current_task().cancel()
+                    await asyncio.sleep(0)
+                return [event async for event in engine.subscribe("completion", follow=False)]
+
+            assert len(await asyncio.create_task(clean_up())) == 1
 
     async def test_a_stored_cursor(self, db, dsn):
         cycle(db)
