@@ -434,6 +434,24 @@ class TestStoredCursor:
         with stored.advance(mine, event.cursor):
             mine.execute("insert into done values (%s)", [event.event_id])
 
+    def test_a_block_that_is_rolled_back_leaves_the_cursor_where_it_was(self, db, engine, mine):
+        cycle(db)
+        cycle(db)
+        settle(db)
+        first, second = read(db, "completion")
+        stored = StoredCursor("r")
+        stored.load(mine)
+        for expected, event in ((None, first), (first["cursor"], second)):
+            with stored.advance(mine, event["cursor"]):
+                mine.execute("insert into done values (%s)", [event["event_id"]])
+                raise psycopg.Rollback
+            assert stored.cursor == expected
+            assert table(db, "select cursor from pyff_cursor") == [{"cursor": expected}]
+            with stored.advance(mine, event["cursor"]):
+                mine.execute("insert into done values (%s)", [event["event_id"]])
+            assert stored.cursor == event["cursor"]
+        assert len(table(db, "select * from done")) == 2
+
     def test_names_are_apart(self, db, engine, mine):
         cycle(db)
         settle(db)
