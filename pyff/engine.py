@@ -127,8 +127,9 @@ class Engine(Methods):
         (`prepare_threshold=None`) or works on the caller's own connection. A server that does not answer
         is asked again for `patience_s` seconds.
 
-        Raises: those of `read_events`, in particular CursorExpired and EventGenerationStale.
+        Raises: those of `read_events`, in particular CursorExpired and EventGenerationStale; ValueError: limit below 1.
         """
+        _check_limit(limit)
         filters = {
             "family": family,
             "namespace": namespace,
@@ -167,8 +168,9 @@ class Engine(Methods):
         With `follow=False` it ends with the frames that are there. `poll_s`, `listen` and `patience_s` are those
         of `subscribe`.
 
-        Raises: those of `tail_stream`.
+        Raises: those of `tail_stream`; ValueError: limit below 1.
         """
+        _check_limit(limit)
         channel = f"ff_stream_{execution_id.rpartition(':')[2].lower()}_{attempt_index}"
         return frames(
             self,
@@ -320,6 +322,11 @@ class Engine(Methods):
             if not self._checked:
                 require_current(conn)
                 self._checked = True
+
+
+def _check_limit(limit: int) -> None:
+    if limit < 1:
+        raise ValueError("limit: must be at least 1, the rows that are read at a time")
 
 
 __all__ = ["Engine"]

@@ -187,6 +187,14 @@ def test_a_refusal_is_raised_as_it_is(engine, family):
         list(engine.subscribe("nonsense"))
 
 
+@pytest.mark.parametrize("limit", [0, -1])
+def test_it_cannot_read_no_rows_at_a_time(engine, limit):
+    with pytest.raises(ValueError, match="limit"):
+        engine.subscribe(limit=limit)
+    with pytest.raises(ValueError, match="limit"):
+        engine.tail("x", 0, limit=limit)
+
+
 def test_a_pool_and_a_connection_of_the_callers(dsn, db):
     cycle(db)
     settle(db)
