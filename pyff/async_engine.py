@@ -124,7 +124,7 @@ class AsyncEngine(AsyncMethods):
         It looks every `poll_s` seconds, and when the family rings. `listen` says whether it LISTENs, for which
         it opens a connection of its own; by default it does, unless the engine is set up for a pooler
         (`prepare_threshold=None`) or works on the caller's own connection. A server that does not answer
-        is asked again for `patience_s` seconds.
+        is asked again for `patience_s` seconds; one that refuses the connection is not, nor is a closed pool.
 
         Raises: those of `read_events`, in particular CursorExpired and EventGenerationStale; ValueError: limit below 1.
         """

@@ -2,6 +2,7 @@
 """Reading on as things happen: a doorbell that wakes the reader, and polling underneath, which alone would do."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import TracebackType
@@ -9,6 +10,7 @@ from typing import Any, Self
 
 import psycopg
 from psycopg import AsyncConnection, sql
+from psycopg_pool import PoolClosed
 
 from pyff._generated.async_methods import AsyncMethods
 from pyff._generated.results import FrameRow, ReadEventsRow
@@ -16,6 +18,10 @@ from pyff.swallowed import SwallowedCancel
 
 SOON = 0.05  # seconds: after a wake-up, what rang may not be readable yet
 WATCH_MS = 60_000
+REFUSED = re.compile(
+    "FATAL: .*(does not exist|authentication failed|no pg_hba.conf entry|permission denied)|no password supplied"
+)
+"""How a server says that it will not let one in. There is no SQLSTATE yet; in another language patience decides."""
 
 
 class AsyncDoorbell:
@@ -86,8 +92,10 @@ class Patience:
         self._seconds = seconds
         self._since: float | None = None
 
-    def spend(self) -> bool:
-        """Whether there is some left, after another failure."""
+    def spend(self, error: psycopg.OperationalError) -> bool:
+        """Whether there is some left, after another failure. None for one that time does not heal."""
+        if isinstance(error, PoolClosed) or REFUSED.search(str(error)):
+            return False
         self._since = self._since or time.monotonic()
         return time.monotonic() - self._since < self._seconds
 
@@ -117,8 +125,8 @@ async def events(
                     # Families are trimmed to different places: only from here on can all of them be resumed.
                     cursor = (await engine.event_cursor(at="oldest")).cursor
                 *found, mark = await engine.read_events(after=cursor, limit=limit, watermark=True, **filters)
-            except psycopg.OperationalError:
-                if not patience.spend():
+            except psycopg.OperationalError as error:
+                if not patience.spend(error):
                     raise
                 await asyncio.sleep(min(poll_s, 1.0))
                 continue
@@ -170,8 +178,8 @@ async def frames(
                     # Once it is closed one more look is enough: nothing can come after.
                     info = await engine.stream_info(execution_id, attempt_index)
                     closed = info.closed_at_ms is not None
-            except psycopg.OperationalError:
-                if not patience.spend():
+            except psycopg.OperationalError as error:
+                if not patience.spend(error):
                     raise
                 await asyncio.sleep(min(poll_s, 1.0))
                 continue

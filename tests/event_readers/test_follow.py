@@ -13,9 +13,11 @@ from pathlib import Path
 import psycopg
 import psycopg_pool
 import pytest
+from psycopg.conninfo import make_conninfo
 
 import pyff
 from pyff import AsyncEngine, AsyncStoredCursor, CursorMoved, Engine, StoredCursor
+from pyff.follow import Patience
 from tests.event_readers.pooler import pooled
 from tests.event_readers.support import cycle, read, settle
 from tests.sql import create, one, table
@@ -139,13 +141,50 @@ def test_a_cut_listener_listens_again(db, engine):
     assert len(follower.got) == 3
 
 
-def test_it_gives_up_when_its_patience_is_over(dsn, engine, quiet_server, db):
-    broken = engine.subscribe("operator", poll_s=0.01, patience_s=0.05)
-    follower = Following(broken)
-    idle_reader(db)
-    engine._pool.close()
-    assert follower.ended.wait(LIMIT)
+def test_it_gives_up_when_its_patience_is_over(tmp_path):
+    began = time.monotonic()
+    with Engine(make_conninfo("", host=str(tmp_path), dbname="x")) as engine:
+        follower = Following(engine.subscribe("operator", poll_s=0.01, patience_s=0.2))
+        assert follower.ended.wait(LIMIT)
     assert isinstance(follower.error, psycopg.OperationalError)
+    assert time.monotonic() - began >= 0.2
+
+
+def test_a_closed_engine_is_not_waited_for(db, engine):
+    follower = Following(engine.subscribe("operator", poll_s=0.01, patience_s=SLOW))
+    idle_reader(db)
+    engine.close()
+    assert follower.ended.wait(LIMIT)
+    assert isinstance(follower.error, psycopg_pool.PoolClosed)
+
+
+@pytest.mark.parametrize("wrong", [{"dbname": "nonsense"}, {"user": "nonsense"}])
+def test_a_server_that_refuses_the_connection_is_not_asked_again(dsn, wrong):
+    with Engine(make_conninfo(dsn, **wrong)) as engine:
+        follower = Following(engine.subscribe("operator", patience_s=SLOW))
+        assert follower.ended.wait(LIMIT)
+        assert isinstance(follower.error, psycopg.OperationalError)
+        follower = Following(engine.tail("{ff:0}:00000000-0000-0000-0000-000000000000", 0, patience_s=SLOW))
+        assert follower.ended.wait(LIMIT)
+        assert isinstance(follower.error, psycopg.OperationalError)
+
+
+@pytest.mark.parametrize(
+    ("text", "again"),
+    [
+        ('FATAL:  password authentication failed for user "x"', False),
+        ('FATAL:  no pg_hba.conf entry for host "[local]", user "x"', False),
+        ('FATAL:  permission denied for database "x"', False),
+        ("fe_sendauth: no password supplied", False),
+        ("FATAL:  the database system is starting up", True),
+        ("FATAL:  sorry, too many clients already", True),
+        ("Connection refused", True),
+        ("the connection is lost", True),
+    ],
+)
+def test_what_is_worth_another_try(text, again):
+    error = psycopg.OperationalError(f"connection failed: connection to server at x failed: {text}")
+    assert Patience(SLOW).spend(error) is again
 
 
 def test_filters_and_watermarks(db, engine):
