@@ -2,6 +2,7 @@
 """Reading on as things happen: a doorbell that wakes the reader, and polling underneath, which alone would do."""
 
 import asyncio
+import math
 import re
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -10,6 +11,7 @@ from typing import Any, Self
 
 import psycopg
 from psycopg import AsyncConnection, sql
+from psycopg.errors import ReadOnlySqlTransaction
 from psycopg_pool import PoolClosed
 
 from pyff._generated.async_methods import AsyncMethods
@@ -18,6 +20,7 @@ from pyff.swallowed import SwallowedCancel
 
 SOON = 0.05  # seconds: after a wake-up, what rang may not be readable yet
 WATCH_MS = 60_000
+MAX_WATCH_MS = 86_400_000
 REFUSED = re.compile(
     "FATAL: .*(does not exist|authentication failed|no pg_hba.conf entry|permission denied)|no password supplied"
 )
@@ -162,14 +165,18 @@ async def frames(
 ) -> AsyncGenerator[FrameRow, None]:
     cursor = after
     watched_until = 0.0
+    watch_ms = min(max(WATCH_MS, math.ceil(2000 * poll_s)), MAX_WATCH_MS)  # outlasts every wait
     closed = False
     swallowed = SwallowedCancel()
     async with bell:
         while True:
             try:
                 if bell.listens and not closed and time.monotonic() >= watched_until:
-                    await engine.watch_stream(execution_id, attempt_index, ttl_ms=WATCH_MS)
-                    watched_until = time.monotonic() + WATCH_MS / 2000
+                    try:
+                        await engine.watch_stream(execution_id, attempt_index, ttl_ms=watch_ms)
+                        watched_until = time.monotonic() + watch_ms / 2000
+                    except ReadOnlySqlTransaction:
+                        watched_until = math.inf  # nobody rings; polling does
                 found = await engine.tail_stream(
                     execution_id, attempt_index, after=cursor, limit=limit, visibility=visibility
                 )

@@ -314,19 +314,34 @@ class TestTail:
         assert len(list(engine.tail(row["execution_id"], 0, follow=False))) == 1
         assert table(db, "select watch_until_ms from ff_stream_meta") == [{"watch_until_ms": None}]
 
-    def test_it_watches_while_it_listens(self, db, engine):
+    @pytest.mark.parametrize(
+        ("poll_s", "ttl_ms"), [(1.0, 60_000), (SLOW, 2000 * SLOW), (1_000_000, 86_400_000)]
+    )
+    def test_it_watches_while_it_listens_and_longer_than_it_waits(self, db, engine, poll_s, ttl_ms):
         row = attempt(db)
-        follower = Following(engine.tail(row["execution_id"], 0, poll_s=SLOW))
+        follower = Following(engine.tail(row["execution_id"], 0, poll_s=poll_s))
         listening(db)
         idle_reader(db)
         (meta,) = table(db, "select watch_until_ms - ff_now_ms() as left from ff_stream_meta")
-        assert 0 < meta["left"] <= 60_000
+        assert ttl_ms - 30_000 < meta["left"] <= ttl_ms
         one(db, "ff_complete", handle=row["handle"])
         assert follower.ended.wait(LIMIT)
         until = time.monotonic() + LIMIT
         query = "select 1 from pg_stat_activity where datname = current_database() and query ilike 'listen%%'"
         while table(db, query):  # the listener's connection is gone with the iterator
             assert time.monotonic() < until
+
+    def test_a_session_that_may_only_read_polls(self, db, dsn):
+        row = attempt(db)
+        with Engine(make_conninfo(dsn, options="-c default_transaction_read_only=on")) as engine:
+            follower = Following(engine.tail(row["execution_id"], 0, poll_s=0.02))
+            for n in range(1, 4):
+                append(db, row, b"%d" % n)
+                follower.wait(n)
+            one(db, "ff_complete", handle=row["handle"])
+            assert follower.ended.wait(LIMIT)
+        assert follower.error is None
+        assert [frame.payload for frame in follower.got] == [b"1", b"2", b"3"]
 
     def test_unknown_attempts(self, db, engine):
         row = attempt(db)
