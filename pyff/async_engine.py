@@ -116,10 +116,12 @@ class AsyncEngine(AsyncMethods):
     ) -> AsyncGenerator[ReadEventsRow, None]:
         """The events of a family (or of all) after a cursor, for ever: gap-free, each once, in their order.
 
-        `after` is the `cursor` of the last event seen; None starts with the oldest event kept, "now" with those
-        to come. `StoredCursor` keeps it together with the effects of the events. The filters are those of
-        `read_events`; with `watermarks` the rows of event_type watermark come too, whose cursor says how far
-        a filter has got. With `follow=False` it ends where events are complete.
+        `after` is the `cursor` of the last event seen; "now" starts with those to come. None starts with the oldest
+        event kept of the family; of all families, with the first event after the place up to which any of them has
+        been trimmed: older events of families that are kept longer are left out, since their cursors would be good
+        for these families alone. `StoredCursor` keeps the cursor together with the effects of the events.
+        The filters are those of `read_events`; with `watermarks` the rows of event_type watermark come too, whose
+        cursor says how far a filter has got. With `follow=False` it ends where events are complete.
 
         It looks every `poll_s` seconds, and when the family rings. `listen` says whether it LISTENs, for which
         it opens a connection of its own; by default it does, unless the engine is set up for a pooler

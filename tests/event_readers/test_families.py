@@ -235,6 +235,17 @@ def test_a_family_that_rings_at_commit_rings_once_per_transaction_and_only_with_
     assert bells.heard() == []
 
 
+def test_a_renewal_never_rings_at_commit(db, connect):
+    family(db, "lease", notify="commit")
+    create(db)
+    row = take(db)
+    bells = Bells(connect())
+    one(db, "ff_renew", handle=row["handle"])
+    rows(db, "ff_renew_many", handles=[row["handle"]])
+    assert names(stored(db)) == ["lease/acquired", "lease/renewed", "lease/renewed"]
+    assert bells.heard() == []
+
+
 def test_a_rolled_back_event_does_not_ring(db, connect):
     bells = Bells(connect())
     eid = create(db)

@@ -218,6 +218,22 @@ def test_a_subscription_of_all_families_can_always_be_resumed(db, engine):
     assert caught.value.detail["oldest_cursor"] == one(db, "ff_event_cursor", at="oldest")["cursor"]
 
 
+def test_a_page_of_all_families_from_the_start_may_have_cursors_that_expired(db, engine):
+    """Those of families that are kept longer: good for their own family alone."""
+    cycle(db)
+    cycle(db)
+    one(db, "ff_set_event_family", family="lease", retention_ms=0)
+    settle(db)
+    one(db, "ff_trim_events", limit=3)
+    page = engine.read_events(limit=1)
+    assert [event.event_type for event in page] == ["success"]
+    with pytest.raises(pyff.CursorExpired):
+        engine.read_events(after=page[0].cursor)
+    assert len(engine.read_events(family="completion", after=page[0].cursor)) == 1
+    assert len(list(engine.subscribe("completion", follow=False))) == 2
+    assert [e.event_type for e in engine.subscribe(follow=False)] == ["released", "success"]
+
+
 @pytest.mark.parametrize("family", [None, "lease"])
 def test_a_refusal_is_raised_as_it_is(engine, family):
     with pytest.raises(pyff.InvalidCursor):
