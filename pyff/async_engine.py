@@ -116,18 +116,21 @@ class AsyncEngine(AsyncMethods):
     ) -> AsyncGenerator[ReadEventsRow, None]:
         """The events of a family (or of all) after a cursor, for ever: gap-free, each once, in their order.
 
-        `after` is the `cursor` of the last event seen; None starts with the oldest event kept, "now" with those
-        to come. `StoredCursor` keeps it together with the effects of the events. The filters are those of
-        `read_events`; with `watermarks` the rows of event_type watermark come too, whose cursor says how far
-        a filter has got. With `follow=False` it ends where events are complete.
+        `after` is the `cursor` of the last event seen; "now" starts with those to come. None starts with the oldest
+        event kept of the family; of all families, with the first event after the place up to which any of them has
+        been trimmed: older events of families that are kept longer are left out, since their cursors would be good
+        for these families alone. `StoredCursor` keeps the cursor together with the effects of the events.
+        The filters are those of `read_events`; with `watermarks` the rows of event_type watermark come too, whose
+        cursor says how far a filter has got. With `follow=False` it ends where events are complete.
 
         It looks every `poll_s` seconds, and when the family rings. `listen` says whether it LISTENs, for which
         it opens a connection of its own; by default it does, unless the engine is set up for a pooler
         (`prepare_threshold=None`) or works on the caller's own connection. A server that does not answer
-        is asked again for `patience_s` seconds.
+        is asked again for `patience_s` seconds; one that refuses the connection is not, nor is a closed pool.
 
-        Raises: those of `read_events`, in particular CursorExpired and EventGenerationStale.
+        Raises: those of `read_events`, in particular CursorExpired and EventGenerationStale; ValueError: limit below 1.
         """
+        _check_limit(limit)
         filters = {
             "family": family,
             "namespace": namespace,
@@ -166,8 +169,9 @@ class AsyncEngine(AsyncMethods):
         With `follow=False` it ends with the frames that are there. `poll_s`, `listen` and `patience_s` are those
         of `subscribe`.
 
-        Raises: those of `tail_stream`.
+        Raises: those of `tail_stream`; ValueError: limit below 1.
         """
+        _check_limit(limit)
         channel = f"ff_stream_{execution_id.rpartition(':')[2].lower()}_{attempt_index}"
         return frames(
             self,
@@ -319,6 +323,11 @@ class AsyncEngine(AsyncMethods):
             if not self._checked:
                 await require_current_async(conn)
                 self._checked = True
+
+
+def _check_limit(limit: int) -> None:
+    if limit < 1:
+        raise ValueError("limit: must be at least 1, the rows that are read at a time")
 
 
 __all__ = ["AsyncEngine"]

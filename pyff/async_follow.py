@@ -2,6 +2,8 @@
 """Reading on as things happen: a doorbell that wakes the reader, and polling underneath, which alone would do."""
 
 import asyncio
+import math
+import re
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import TracebackType
@@ -9,12 +11,20 @@ from typing import Any, Self
 
 import psycopg
 from psycopg import AsyncConnection, sql
+from psycopg.errors import ReadOnlySqlTransaction
+from psycopg_pool import PoolClosed
 
 from pyff._generated.async_methods import AsyncMethods
 from pyff._generated.results import FrameRow, ReadEventsRow
+from pyff.swallowed import SwallowedCancel
 
 SOON = 0.05  # seconds: after a wake-up, what rang may not be readable yet
 WATCH_MS = 60_000
+MAX_WATCH_MS = 86_400_000
+REFUSED = re.compile(
+    "FATAL: .*(does not exist|authentication failed|no pg_hba.conf entry|permission denied)|no password supplied"
+)
+"""How a server says that it will not let one in. There is no SQLSTATE yet; in another language patience decides."""
 
 
 class AsyncDoorbell:
@@ -85,8 +95,10 @@ class Patience:
         self._seconds = seconds
         self._since: float | None = None
 
-    def spend(self) -> bool:
-        """Whether there is some left, after another failure."""
+    def spend(self, error: psycopg.OperationalError) -> bool:
+        """Whether there is some left, after another failure. None for one that time does not heal."""
+        if isinstance(error, PoolClosed) or REFUSED.search(str(error)):
+            return False
         self._since = self._since or time.monotonic()
         return time.monotonic() - self._since < self._seconds
 
@@ -108,6 +120,7 @@ async def events(
 ) -> AsyncGenerator[ReadEventsRow, None]:
     cursor = after
     pause = poll_s
+    swallowed = SwallowedCancel()
     async with bell:
         while True:
             try:
@@ -115,12 +128,13 @@ async def events(
                     # Families are trimmed to different places: only from here on can all of them be resumed.
                     cursor = (await engine.event_cursor(at="oldest")).cursor
                 *found, mark = await engine.read_events(after=cursor, limit=limit, watermark=True, **filters)
-            except psycopg.OperationalError:
-                if not patience.spend():
+            except psycopg.OperationalError as error:
+                if not patience.spend(error):
                     raise
                 await asyncio.sleep(min(poll_s, 1.0))
                 continue
             patience.restore()
+            swallowed.check()
             for event in found:
                 cursor = event.cursor
                 yield event
@@ -151,13 +165,18 @@ async def frames(
 ) -> AsyncGenerator[FrameRow, None]:
     cursor = after
     watched_until = 0.0
+    watch_ms = min(max(WATCH_MS, math.ceil(2000 * poll_s)), MAX_WATCH_MS)  # outlasts every wait
     closed = False
+    swallowed = SwallowedCancel()
     async with bell:
         while True:
             try:
                 if bell.listens and not closed and time.monotonic() >= watched_until:
-                    await engine.watch_stream(execution_id, attempt_index, ttl_ms=WATCH_MS)
-                    watched_until = time.monotonic() + WATCH_MS / 2000
+                    try:
+                        await engine.watch_stream(execution_id, attempt_index, ttl_ms=watch_ms)
+                        watched_until = time.monotonic() + watch_ms / 2000
+                    except ReadOnlySqlTransaction:
+                        watched_until = math.inf  # nobody rings; polling does
                 found = await engine.tail_stream(
                     execution_id, attempt_index, after=cursor, limit=limit, visibility=visibility
                 )
@@ -166,12 +185,13 @@ async def frames(
                     # Once it is closed one more look is enough: nothing can come after.
                     info = await engine.stream_info(execution_id, attempt_index)
                     closed = info.closed_at_ms is not None
-            except psycopg.OperationalError:
-                if not patience.spend():
+            except psycopg.OperationalError as error:
+                if not patience.spend(error):
                     raise
                 await asyncio.sleep(min(poll_s, 1.0))
                 continue
             patience.restore()
+            swallowed.check()
             for frame in found:
                 yield frame
                 cursor = frame.frame_id

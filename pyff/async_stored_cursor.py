@@ -46,15 +46,18 @@ class AsyncStoredCursor:
     async def advance(self, conn: AsyncConnection[Any], cursor: str) -> AsyncIterator[None]:
         """A transaction that moves the cursor; do the work of the event inside it, on the same connection.
 
-        If the block raises, neither happened.
+        If the block raises, neither happened; nor if it leaves with psycopg.Rollback, which goes no further.
         """
         update = sql.SQL("update {} set cursor = %s where name = %s and cursor is not distinct from %s")
+        done = False
         async with conn.transaction():
             moved = await conn.execute(update.format(self._table), [cursor, self.name, self.cursor])
             if moved.rowcount != 1:
                 raise CursorMoved(self.name)
             yield
-        self.cursor = cursor
+            done = True
+        if done:  # psycopg.Rollback ends here
+            self.cursor = cursor
 
 
 __all__ = ["AsyncStoredCursor"]

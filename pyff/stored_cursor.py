@@ -46,15 +46,18 @@ class StoredCursor:
     def advance(self, conn: Connection[Any], cursor: str) -> Iterator[None]:
         """A transaction that moves the cursor; do the work of the event inside it, on the same connection.
 
-        If the block raises, neither happened.
+        If the block raises, neither happened; nor if it leaves with psycopg.Rollback, which goes no further.
         """
         update = sql.SQL("update {} set cursor = %s where name = %s and cursor is not distinct from %s")
+        done = False
         with conn.transaction():
             moved = conn.execute(update.format(self._table), [cursor, self.name, self.cursor])
             if moved.rowcount != 1:
                 raise CursorMoved(self.name)
             yield
-        self.cursor = cursor
+            done = True
+        if done:  # psycopg.Rollback ends here
+            self.cursor = cursor
 
 
 __all__ = ["StoredCursor"]

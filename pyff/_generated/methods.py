@@ -2107,9 +2107,10 @@ class Methods(ABC):
     def rebase_events(self, *, conn: Connection[object] | None = None) -> RebaseEventsResult:
         """Starts a new generation of the event order. Needed once after a restore from a dump or a point-in-
         time recovery, where transaction ids start again: events that were there keep their places and come
-        first, cursors that readers have stay good. Run it before anybody writes to the restored database.
-        Until then a database restored into another cluster refuses to read events
-        (event_generation_stale); after a point-in-time recovery the operator has to know.
+        first, cursors that readers have stay good. Run it before anybody writes to the restored database:
+        writers that it meets may get 40001 or 40P01, and so may it. Until then a database restored into
+        another cluster refuses to read events (event_generation_stale); after a point-in-time recovery the
+        operator has to know.
         """
         return self._call(statements.REBASE_EVENTS, {}, conn)
 

@@ -8,6 +8,7 @@ _WORDS = {
     r"^import asyncio$": "import threading\nimport time",
     r"\basyncio\.Lock\b": "threading.Lock",
     r"\basyncio\.sleep\b": "time.sleep",
+    r"^.*\bswallowed\b.*\n": "",  # only a task can be cancelled
     r"\basynccontextmanager\b": "contextmanager",
     r"\b__a(enter|exit)__\b": r"__\1__",
     r"\bAsyncGenerator\[(\w+), None\]": r"Generator[\1, None, None]",

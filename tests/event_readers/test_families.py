@@ -1,5 +1,8 @@
 """What is written, what rings, what is kept: per family."""
 
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
 import pytest
 
 from tests.event_readers.support import EMITTERS, FAMILIES, cycle, names, read, settle, stored
@@ -80,6 +83,50 @@ def test_renewals_alone_can_be_muted(db):
     row = take(db)
     one(db, "ff_renew", handle=row["handle"])
     assert events(db, eid) == ["lease/acquired"]
+    assert violations(db) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "first", "second"),
+    [
+        (
+            ("completion", {"notify": "commit"}),
+            ("lease", {"muted": ["acquired"]}),
+            ("completion", {"notify": "tick"}),
+        ),
+        (("lease", {"muted": ["renewed"]}), ("completion", {"notify": "commit"}), ("lease", {"muted": []})),
+    ],
+)
+def test_two_families_that_are_changed_at_once_are_both_heeded(db, connect, before, first, second):
+    family(db, before[0], **before[1])
+    one_hand, other_hand = connect(autocommit=False), connect()
+    family(one_hand, first[0], **first[1])
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(family, other_hand, second[0], **second[1])
+        query = "select 1 from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
+        while not other.done() and not table(db, query, other_hand.info.backend_pid):
+            pass
+        one_hand.commit()
+        other.result(30)
+    assert violations(db) == []
+    bells = Bells(connect())
+    cycle(db)
+    assert names(stored(db)) == [
+        *(["lease/acquired"] if first[0] == "completion" else []),
+        "lease/released",
+        "completion/success",
+    ]
+    assert bells.heard() == ([("ff_event_completion", "")] if first[0] == "completion" else [])
+
+
+def test_a_change_on_an_older_snapshot_is_refused(db, connect):
+    conn = connect(autocommit=False)
+    conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    conn.execute("select 1 from ff_event_family")
+    family(db, "completion", retention_ms=5)
+    with pytest.raises(psycopg.errors.SerializationFailure):
+        family(conn, "lease", muted=["acquired"])
+    conn.rollback()
     assert violations(db) == []
 
 
@@ -188,6 +235,17 @@ def test_a_family_that_rings_at_commit_rings_once_per_transaction_and_only_with_
     assert bells.heard() == []
 
 
+def test_a_renewal_never_rings_at_commit(db, connect):
+    family(db, "lease", notify="commit")
+    create(db)
+    row = take(db)
+    bells = Bells(connect())
+    one(db, "ff_renew", handle=row["handle"])
+    rows(db, "ff_renew_many", handles=[row["handle"]])
+    assert names(stored(db)) == ["lease/acquired", "lease/renewed", "lease/renewed"]
+    assert bells.heard() == []
+
+
 def test_a_rolled_back_event_does_not_ring(db, connect):
     bells = Bells(connect())
     eid = create(db)
@@ -225,6 +283,29 @@ def test_families_that_ring_by_tick_ring_once_for_what_is_new(db, connect):
     family(db, "completion", notify="off")
     cycle(db)
     assert table(db, ring) == [{"n": 1}]
+
+
+def test_an_event_that_comes_late_rings_and_one_that_rang_does_not_ring_again(db, connect):
+    """The transaction began before one that has rung already, so its event has an earlier place."""
+    ring = "select ff__ring_due_families() as n"
+    early = connect(autocommit=False)
+    early.execute("select pg_current_xact_id()")
+    cycle(db)
+    assert table(db, ring) == [{"n": 2}]
+    bells = Bells(connect())
+    cycle(early, lane="late")
+    early.commit()
+    assert [e["event_id"] for e in stored(db, "completion")] == sorted(
+        (e["event_id"] for e in stored(db, "completion")), reverse=True
+    )
+    assert table(db, ring) == [{"n": 2}]
+    assert sorted(bells.heard()) == [("ff_event_completion", ""), ("ff_event_lease", "")]
+    assert table(db, ring) == [{"n": 0}]
+    family(db, "completion", retention_ms=0)
+    family(db, "lease", retention_ms=0)
+    settle(db)
+    one(db, "ff_trim_events", limit=4)
+    assert table(db, ring) == [{"n": 0}]
 
 
 class TestTrim:

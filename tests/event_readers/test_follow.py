@@ -7,15 +7,17 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 
 import psycopg
 import psycopg_pool
 import pytest
+from psycopg.conninfo import make_conninfo
 
 import pyff
 from pyff import AsyncEngine, AsyncStoredCursor, CursorMoved, Engine, StoredCursor
+from pyff.follow import Patience
 from tests.event_readers.pooler import pooled
 from tests.event_readers.support import cycle, read, settle
 from tests.sql import create, one, table
@@ -139,13 +141,50 @@ def test_a_cut_listener_listens_again(db, engine):
     assert len(follower.got) == 3
 
 
-def test_it_gives_up_when_its_patience_is_over(dsn, engine, quiet_server, db):
-    broken = engine.subscribe("operator", poll_s=0.01, patience_s=0.05)
-    follower = Following(broken)
-    idle_reader(db)
-    engine._pool.close()
-    assert follower.ended.wait(LIMIT)
+def test_it_gives_up_when_its_patience_is_over(tmp_path):
+    began = time.monotonic()
+    with Engine(make_conninfo("", host=str(tmp_path), dbname="x")) as engine:
+        follower = Following(engine.subscribe("operator", poll_s=0.01, patience_s=0.2))
+        assert follower.ended.wait(LIMIT)
     assert isinstance(follower.error, psycopg.OperationalError)
+    assert time.monotonic() - began >= 0.2
+
+
+def test_a_closed_engine_is_not_waited_for(db, engine):
+    follower = Following(engine.subscribe("operator", poll_s=0.01, patience_s=SLOW))
+    idle_reader(db)
+    engine.close()
+    assert follower.ended.wait(LIMIT)
+    assert isinstance(follower.error, psycopg_pool.PoolClosed)
+
+
+@pytest.mark.parametrize("wrong", [{"dbname": "nonsense"}, {"user": "nonsense"}])
+def test_a_server_that_refuses_the_connection_is_not_asked_again(dsn, wrong):
+    with Engine(make_conninfo(dsn, **wrong)) as engine:
+        follower = Following(engine.subscribe("operator", patience_s=SLOW))
+        assert follower.ended.wait(LIMIT)
+        assert isinstance(follower.error, psycopg.OperationalError)
+        follower = Following(engine.tail("{ff:0}:00000000-0000-0000-0000-000000000000", 0, patience_s=SLOW))
+        assert follower.ended.wait(LIMIT)
+        assert isinstance(follower.error, psycopg.OperationalError)
+
+
+@pytest.mark.parametrize(
+    ("text", "again"),
+    [
+        ('FATAL:  password authentication failed for user "x"', False),
+        ('FATAL:  no pg_hba.conf entry for host "[local]", user "x"', False),
+        ('FATAL:  permission denied for database "x"', False),
+        ("fe_sendauth: no password supplied", False),
+        ("FATAL:  the database system is starting up", True),
+        ("FATAL:  sorry, too many clients already", True),
+        ("Connection refused", True),
+        ("the connection is lost", True),
+    ],
+)
+def test_what_is_worth_another_try(text, again):
+    error = psycopg.OperationalError(f"connection failed: connection to server at x failed: {text}")
+    assert Patience(SLOW).spend(error) is again
 
 
 def test_filters_and_watermarks(db, engine):
@@ -179,12 +218,36 @@ def test_a_subscription_of_all_families_can_always_be_resumed(db, engine):
     assert caught.value.detail["oldest_cursor"] == one(db, "ff_event_cursor", at="oldest")["cursor"]
 
 
+def test_a_page_of_all_families_from_the_start_may_have_cursors_that_expired(db, engine):
+    """Those of families that are kept longer: good for their own family alone."""
+    cycle(db)
+    cycle(db)
+    one(db, "ff_set_event_family", family="lease", retention_ms=0)
+    settle(db)
+    one(db, "ff_trim_events", limit=3)
+    page = engine.read_events(limit=1)
+    assert [event.event_type for event in page] == ["success"]
+    with pytest.raises(pyff.CursorExpired):
+        engine.read_events(after=page[0].cursor)
+    assert len(engine.read_events(family="completion", after=page[0].cursor)) == 1
+    assert len(list(engine.subscribe("completion", follow=False))) == 2
+    assert [e.event_type for e in engine.subscribe(follow=False)] == ["released", "success"]
+
+
 @pytest.mark.parametrize("family", [None, "lease"])
 def test_a_refusal_is_raised_as_it_is(engine, family):
     with pytest.raises(pyff.InvalidCursor):
         list(engine.subscribe(family, after="nonsense"))
     with pytest.raises(pyff.InvalidInput):
         list(engine.subscribe("nonsense"))
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_it_cannot_read_no_rows_at_a_time(engine, limit):
+    with pytest.raises(ValueError, match="limit"):
+        engine.subscribe(limit=limit)
+    with pytest.raises(ValueError, match="limit"):
+        engine.tail("x", 0, limit=limit)
 
 
 def test_a_pool_and_a_connection_of_the_callers(dsn, db):
@@ -267,19 +330,34 @@ class TestTail:
         assert len(list(engine.tail(row["execution_id"], 0, follow=False))) == 1
         assert table(db, "select watch_until_ms from ff_stream_meta") == [{"watch_until_ms": None}]
 
-    def test_it_watches_while_it_listens(self, db, engine):
+    @pytest.mark.parametrize(
+        ("poll_s", "ttl_ms"), [(1.0, 60_000), (SLOW, 2000 * SLOW), (1_000_000, 86_400_000)]
+    )
+    def test_it_watches_while_it_listens_and_longer_than_it_waits(self, db, engine, poll_s, ttl_ms):
         row = attempt(db)
-        follower = Following(engine.tail(row["execution_id"], 0, poll_s=SLOW))
+        follower = Following(engine.tail(row["execution_id"], 0, poll_s=poll_s))
         listening(db)
         idle_reader(db)
         (meta,) = table(db, "select watch_until_ms - ff_now_ms() as left from ff_stream_meta")
-        assert 0 < meta["left"] <= 60_000
+        assert ttl_ms - 30_000 < meta["left"] <= ttl_ms
         one(db, "ff_complete", handle=row["handle"])
         assert follower.ended.wait(LIMIT)
         until = time.monotonic() + LIMIT
         query = "select 1 from pg_stat_activity where datname = current_database() and query ilike 'listen%%'"
         while table(db, query):  # the listener's connection is gone with the iterator
             assert time.monotonic() < until
+
+    def test_a_session_that_may_only_read_polls(self, db, dsn):
+        row = attempt(db)
+        with Engine(make_conninfo(dsn, options="-c default_transaction_read_only=on")) as engine:
+            follower = Following(engine.tail(row["execution_id"], 0, poll_s=0.02))
+            for n in range(1, 4):
+                append(db, row, b"%d" % n)
+                follower.wait(n)
+            one(db, "ff_complete", handle=row["handle"])
+            assert follower.ended.wait(LIMIT)
+        assert follower.error is None
+        assert [frame.payload for frame in follower.got] == [b"1", b"2", b"3"]
 
     def test_unknown_attempts(self, db, engine):
         row = attempt(db)
@@ -339,6 +417,48 @@ class TestAsync:
             await asyncio.to_thread(one, db, "ff_complete", handle=row["handle"])
             assert await asyncio.wait_for(reading, LIMIT) == [b"0", b"1", b"2"]
 
+    @pytest.mark.parametrize("call", ["read_events", "tail_stream"])
+    async def test_a_cancel_that_got_lost_on_the_way_ends_it_all_the_same(self, db, dsn, monkeypatch, call):
+        """As asyncio.wait_for does it on Python 3.11: the wait ends well, and the cancel is forgotten."""
+        row = attempt(db)
+        async with AsyncEngine(dsn) as engine:
+            original = getattr(engine, call)
+
+            async def swallow(*args, **options):
+                found = await original(*args, **options)
+                asyncio.current_task().cancel()
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0)
+                return found
+
+            monkeypatch.setattr(engine, call, swallow)
+
+            async def follow():
+                following = (
+                    engine.subscribe("operator", poll_s=SLOW)
+                    if call == "read_events"
+                    else engine.tail(**where(row), poll_s=SLOW)
+                )
+                async with aclosing(following):
+                    return [item async for item in following]
+
+            reading = asyncio.create_task(follow())
+            await asyncio.wait([reading], timeout=LIMIT)
+            assert reading.cancelled()
+
+    async def test_a_task_that_was_cancelled_before_may_still_read_to_the_end(self, db, dsn):
+        cycle(db)
+        settle(db)
+        async with AsyncEngine(dsn) as engine:
+
+            async def clean_up():
+                with suppress(asyncio.CancelledError):
+                    asyncio.current_task().cancel()
+                    await asyncio.sleep(0)
+                return [event async for event in engine.subscribe("completion", follow=False)]
+
+            assert len(await asyncio.create_task(clean_up())) == 1
+
     async def test_a_stored_cursor(self, db, dsn):
         cycle(db)
         cycle(db)
@@ -391,6 +511,24 @@ class TestStoredCursor:
         event = next(engine.subscribe("completion", after=stored.load(mine), follow=False))
         with stored.advance(mine, event.cursor):
             mine.execute("insert into done values (%s)", [event.event_id])
+
+    def test_a_block_that_is_rolled_back_leaves_the_cursor_where_it_was(self, db, engine, mine):
+        cycle(db)
+        cycle(db)
+        settle(db)
+        first, second = read(db, "completion")
+        stored = StoredCursor("r")
+        stored.load(mine)
+        for expected, event in ((None, first), (first["cursor"], second)):
+            with stored.advance(mine, event["cursor"]):
+                mine.execute("insert into done values (%s)", [event["event_id"]])
+                raise psycopg.Rollback
+            assert stored.cursor == expected
+            assert table(db, "select cursor from pyff_cursor") == [{"cursor": expected}]
+            with stored.advance(mine, event["cursor"]):
+                mine.execute("insert into done values (%s)", [event["event_id"]])
+            assert stored.cursor == event["cursor"]
+        assert len(table(db, "select * from done")) == 2
 
     def test_names_are_apart(self, db, engine, mine):
         cycle(db)

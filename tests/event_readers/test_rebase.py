@@ -3,6 +3,7 @@
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import psycopg
 import pytest
@@ -179,3 +180,72 @@ def test_a_rebase_waits_for_running_operations_and_loses_none(db, connect):
         "completion/success",
     ]
     assert violations(db) == []
+
+
+def test_a_flow_starts_anew_too(db, restored):
+    for _ in range(3000):
+        db.execute("select pg_current_xact_id()")
+    flow = one(db, "ff_create_flow")["flow_id"]
+    settle(db)
+    cursor = one(db, "ff_event_cursor")["cursor"]
+    new = restored()
+    one(new, "ff_rebase_events")
+    assert table(new, "select last_event_ord from ff_flow_core") == [{"last_event_ord": 0}]
+    one(new, "ff_cancel_flow", flow_id=flow)
+    settle(new)
+    assert "flow/cancel_requested" in names(read(new, after=cursor))
+    assert violations(new) == []
+
+
+OLD_SNAPSHOT = {
+    "an execution": lambda conn, made: take(conn),
+    "an ended execution": lambda conn, made: one(conn, "ff_replay_execution", execution_id=made["ended"]),
+    "a lane": lambda conn, made: one(conn, "ff_set_lane_state", lane_id="a", state="active"),
+    "a new lane": lambda conn, made: one(conn, "ff_set_lane_state", lane_id="new", state="paused"),
+    "a worker": lambda conn, made: one(conn, "ff_mark_worker_dead", worker_instance_id="w-9"),
+    "a new worker": lambda conn, made: one(
+        conn, "ff_register_worker", worker_id="n", worker_instance_id="n-1", lanes=["a"]
+    ),
+    "a flow": lambda conn, made: one(conn, "ff_cancel_flow", flow_id=made["flow"]),
+    "a new flow": lambda conn, made: one(conn, "ff_create_flow"),
+    "a secret": lambda conn, made: one(conn, "ff_seed_waitpoint_hmac_secret", kid="k1", secret_hex="ab" * 32),
+}
+
+
+def test_whoever_writes_on_a_snapshot_from_before_a_rebase_is_refused(db, connect):
+    made = {"ended": cycle(db), "flow": one(db, "ff_create_flow")["flow_id"]}
+    create(db)
+    one(db, "ff_set_lane_state", lane_id="a", state="paused")
+    one(db, "ff_register_worker", worker_id="w", worker_instance_id="w-9", lanes=["a"])
+    writers = {}
+    for name in OLD_SNAPSHOT:
+        for level in (psycopg.IsolationLevel.REPEATABLE_READ, psycopg.IsolationLevel.SERIALIZABLE):
+            conn = connect(autocommit=False)
+            conn.isolation_level = level
+            conn.execute("select 1 from ff_event_generation")
+            writers[name, level.name] = conn
+    one(db, "ff_rebase_events")
+    written = {}
+    for (name, level), conn in writers.items():
+        with suppress(psycopg.errors.SerializationFailure):
+            written[name, level] = OLD_SNAPSHOT[name](conn, made)
+        conn.rollback()
+    assert written == {}
+
+
+def test_an_event_of_no_entity_that_comes_while_a_rebase_runs_belongs_to_the_new_generation(db, connect):
+    rebaser = connect(autocommit=False)
+    one(rebaser, "ff_rebase_events")
+    writer = connect(autocommit=False)
+    with ThreadPoolExecutor(1) as pool:
+        seeding = pool.submit(one, writer, "ff_seed_waitpoint_hmac_secret", kid="k1", secret_hex="ab" * 32)
+        query = "select 1 from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
+        while not table(db, query, writer.info.backend_pid):
+            pass
+        rebaser.commit()
+        seeding.result(30)
+    mark = read(db, watermark=True)[-1]["cursor"]
+    writer.commit()
+    settle(db)
+    assert names(read(db, after=mark)) == ["operator/hmac_seeded"]
+    assert [event["gen"] for event in stored(db)] == [2]

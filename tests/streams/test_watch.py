@@ -60,6 +60,20 @@ def test_it_rings_at_most_every_50_ms(db, connect, clock):
     assert len(rung(listener)) == 3  # after 0, 50 and 100 ms
 
 
+def test_the_first_frame_after_a_new_watch_rings_however_soon_after_another(db, connect, clock):
+    clock.freeze()
+    row = attempt(db)
+    channel = watch(db, row)
+    append(db, row)  # rang, for the first watcher
+    listener = connect()
+    listener.execute(f'listen "{channel}"')
+    watch(db, row)
+    assert len(tail(db, row)) == 1
+    append(db, row)
+    append(db, row)
+    assert len(rung(listener)) == 1
+
+
 def test_a_clock_that_steps_back_does_not_silence_it(db, connect, clock):
     clock.freeze()
     row = attempt(db)

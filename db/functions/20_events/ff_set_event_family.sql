@@ -1,5 +1,6 @@
--- Locks: the family's row, then the one of ff_event_generation (waits for them), whose gate spares the emitter a look at
--- the families. Repeatable.
+-- Locks: the row of ff_event_generation, then the family's (waits for them). The first has the gate that spares the
+-- emitter a look at the families: it depends on two of them, so whoever changes one holds it, and always writes it. A
+-- caller with an older snapshot gets 40001. Repeatable.
 create or replace function ff_set_event_family(
     p_family text,
     p_muted text[] default null,
@@ -27,6 +28,7 @@ begin
     elsif p_retention_ms not between 0 and 9007199254740991 then
         perform ff__invalid('p_retention_ms', 'must be 0 or more');
     end if;
+    perform from ff_event_generation g where g.id for update;
     update ff_event_family f set
         muted = case when p_muted is null then f.muted
                      else array(select distinct t.type from unnest(p_muted) t(type) order by 1) end,
@@ -39,7 +41,7 @@ begin
     update ff_event_generation g set plain = p.plain
       from (select bool_and(f.muted = '{}' and f.notify <> 'commit') as plain from ff_event_family f
              where f.family in ('lease', 'completion')) p
-     where g.id and g.plain <> p.plain;
+     where g.id;
 end
 $$;
 

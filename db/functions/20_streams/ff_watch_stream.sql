@@ -1,5 +1,6 @@
 -- Locks: the execution, unless the stream has its meta row already; then the meta row, which appends lock too: either
--- the append sees the watch, or the watcher's next read sees the frame.
+-- the append sees the watch, or the watcher's next read sees the frame. The pause between two bells starts anew: what rang
+-- before this watch was not heard by it.
 create or replace function ff_watch_stream(
     p_execution_id text, p_attempt_index int, p_ttl_ms int default 60000, out channel text
 )
@@ -26,7 +27,8 @@ begin
         end if;
     end if;
     perform from ff_stream_meta m where m.execution_id = v_id and m.attempt_index = p_attempt_index for update;
-    update ff_stream_meta m set watch_until_ms = greatest(m.watch_until_ms, ff_now_ms() + p_ttl_ms)
+    update ff_stream_meta m
+       set watch_until_ms = greatest(m.watch_until_ms, ff_now_ms() + p_ttl_ms), notified_at_ms = null
      where m.execution_id = v_id and m.attempt_index = p_attempt_index and m.closed_at_ms is null;
 end
 $$;
