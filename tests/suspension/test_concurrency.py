@@ -69,3 +69,43 @@ def test_a_key_that_is_killed_while_a_delivery_waits_opens_nothing(db, connect):
     assert signals(db, claim) == []
 
 
+def bind_while_it_is_made(db, connect, condition, made, *more):
+    """The answer to a suspension that binds a waitpoint which another transaction is about to commit."""
+    claim = run(db)
+    maker, worker = connect(autocommit=False), connect()
+    point = uuid.uuid4()
+    one(maker, "ff_create_waitpoint", handle=claim["handle"], waitpoint_key=made, waitpoint_id=point)
+    with ThreadPoolExecutor(1) as pool:
+        bind = [{"use_pending": str(point)}, *more]
+        answer = pool.submit(suspend, worker, claim["handle"], condition, waitpoints=bind)
+        wait_for_lock(db, worker)
+        maker.commit()
+        return answer.result(30)
+
+
+@pytest.mark.parametrize(
+    ("condition", "made", "more", "reason", "key"),
+    [
+        (single("approval"), "other", [], "binding_not_referenced", "other"),
+        (single("approval"), "approval", [{"key": "approval"}], "duplicate_waitpoint_key", "approval"),
+        (OPERATOR_ONLY, "a", [{"key": "a"}], "duplicate_waitpoint_key", "a"),
+        (all_of(single("a"), single("b")), "a", [], "waitpoint_key_not_bound", "b"),
+    ],
+)
+def test_a_waitpoint_that_is_made_meanwhile_must_fit_the_condition(
+    db, connect, condition, made, more, reason, key
+):
+    with refused("invalid_waitpoint_binding") as refusal:
+        bind_while_it_is_made(db, connect, condition, made, *more)
+    assert (refusal.detail["reason"], refusal.detail["key"]) == (reason, key)
+    assert violations(db) == []
+
+
+def test_a_waitpoint_that_is_made_meanwhile_is_bound_under_its_own_key(db, connect):
+    (row,) = bind_while_it_is_made(db, connect, single("approval", "approve"), "approval")
+    assert (row["outcome"], row["waitpoint_key"]) == ("suspended", "approval")
+    assert table(db, "select required_signal_names from ff_waitpoint") == [
+        {"required_signal_names": ["approve"]}
+    ]
+
+

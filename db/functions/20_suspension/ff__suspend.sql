@@ -146,6 +146,10 @@ begin
         end if;
         s.waitpoint_ids := s.waitpoint_ids || b.waitpoint_id;
     end loop;
+    if exists (select from unnest(v_bindings) o where o.pending and o.waitpoint_key is null) then
+        -- Made since the first look, by whoever held the lock then: now its key is known.
+        v_bindings := ff__check_bindings(p_waitpoints, v.targets, e.execution_id, v_max_chars);
+    end if;
     if v_open + v_fresh > ff__limit('max_open_waitpoints') then
         perform ff__waitpoint_limit(e);
     end if;
