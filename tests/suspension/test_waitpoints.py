@@ -3,6 +3,7 @@
 import uuid
 
 import pytest
+from psycopg.types.json import Jsonb
 
 from tests.sql import create, events, execution, one, refused, rows, table, take, violations
 from tests.suspension.support import (
@@ -269,6 +270,26 @@ def test_unmatched_signals_may_be_kept_while_the_waitpoint_is_open(db):
     assert bound["outcome"] == "already_satisfied"
     claim, point = resumed(db, retain_signal_buffer_until_closed=True)
     assert marks(db, claim)[1] == ("noise", False, False, True)
+    assert violations(db) == []
+
+
+def test_the_signal_of_a_timeout_stays_with_its_suspension(db, clock):
+    clock.freeze()
+    policy = {"close_waitpoint_on_resume": False, "consume_matched_signals": False}
+    behavior = "auto_resume_with_timeout_signal"
+    claim, point = suspended(
+        db, single("a"), timeout_ms=1000, timeout_behavior=behavior, policy=Jsonb(policy)
+    )
+    clock.advance(1000)
+    one(db, "ff_expire_suspension", execution_id=claim["execution_id"])
+    again = take(db)
+    bind = [{"use_pending": str(point["waitpoint_id"])}]
+    (row,) = suspend(db, again["handle"], single("a"), waitpoints=bind)
+    assert row["outcome"] == "suspended"
+    (g,) = signals(db, claim)
+    assert (g["signal_name"], g["suspension_id"], g["matched"]) == ("timeout", point["suspension_id"], True)
+    assert violations(db) == []
+    assert deliver(db, claim, point)["resumed"]
     assert violations(db) == []
 
 
