@@ -109,3 +109,32 @@ def test_a_waitpoint_that_is_made_meanwhile_is_bound_under_its_own_key(db, conne
     ]
 
 
+@pytest.mark.parametrize("level", ["read committed", *STRICT])
+@pytest.mark.parametrize(
+    ("function", "argument", "outcome"),
+    [
+        ("ff_seed_waitpoint_hmac_secret", "kid", "already_seeded"),
+        ("ff_rotate_waitpoint_hmac_secret", "new_kid", "noop"),
+    ],
+)
+def test_two_first_keys_at_once_are_one_key_or_a_reason_to_try_again(
+    db, connect, level, function, argument, outcome
+):
+    first, second = connect(autocommit=False), connect(autocommit=False)
+    second.execute(f"set transaction isolation level {level}")
+    one(first, function, **{argument: "k1"})
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(one, second, function, **{argument: "k1"})
+        wait_for_lock(db, second)
+        first.commit()
+        if level == "read committed":
+            assert answer.result(30)["outcome"] == outcome
+        else:
+            with pytest.raises(psycopg.errors.SerializationFailure):
+                answer.result(30)
+            second.rollback()
+            assert one(second, function, **{argument: "k1"})["outcome"] == outcome
+    second.commit()
+    assert table(db, "select kid, active from ff_waitpoint_hmac") == [{"kid": "k1", "active": True}]
+
+
