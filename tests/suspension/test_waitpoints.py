@@ -420,3 +420,12 @@ def test_an_operator_only_suspension_takes_signals_that_change_nothing(db):
     claim, point = suspended(db, OPERATOR_ONLY)
     answer = deliver(db, claim, point, "anything")
     assert (answer["matched"], answer["resumed"], answer["effect"]) == (False, False, "appended_to_waitpoint")
+
+
+def test_the_key_is_checked_before_the_expiry_and_both_before_the_handle(db):
+    with refused("invalid_waitpoint_key"):
+        one(db, "ff_create_waitpoint", handle="x", waitpoint_key="", expires_in_ms=0)
+    with refused("invalid_input"):
+        one(db, "ff_create_waitpoint", handle="x", expires_in_ms=0)
+    with refused("invalid_handle"):
+        one(db, "ff_create_waitpoint", handle="x")
