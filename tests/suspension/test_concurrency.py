@@ -138,3 +138,41 @@ def test_two_first_keys_at_once_are_one_key_or_a_reason_to_try_again(
     assert table(db, "select kid, active from ff_waitpoint_hmac") == [{"kid": "k1", "active": True}]
 
 
+def test_chosen_ids_are_taken_in_their_own_order(db, connect):
+    """Whatever the order of the bindings, so that two suspensions that want the same ids cannot deadlock."""
+    seed(db)
+    claims = []
+    for _ in range(3):
+        create(db)
+        claims.append(take(db))
+    low, high = sorted(uuid.uuid4() for _ in range(2))
+    holder, worker = connect(autocommit=False), connect()
+    one(holder, "ff_create_waitpoint", handle=claims[0]["handle"], waitpoint_id=low)
+    bind = [{"key": "a", "waitpoint_id": str(high)}, {"key": "b", "waitpoint_id": str(low)}]
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(
+            suspend, worker, claims[1]["handle"], all_of(single("a"), single("b")), waitpoints=bind
+        )
+        wait_for_lock(db, worker)  # for the low one: the high one is free
+        db.execute("set lock_timeout = '20s'")
+        created = one(db, "ff_create_waitpoint", handle=claims[2]["handle"], waitpoint_id=high)
+        one(db, "ff_close_waitpoint", handle=claims[2]["handle"], waitpoint_id=high)
+        holder.rollback()
+        with refused("waitpoint_conflict") as refusal:
+            answer.result(30)
+    assert created["outcome"] == "created"
+    assert refusal.detail["waitpoint_id"] == str(high)
+
+
+def test_rows_come_in_the_order_of_the_bindings(db):
+    claim = run(db)
+    low, high = sorted(uuid.uuid4() for _ in range(2))
+    bind = [{"key": "a", "waitpoint_id": str(high)}, {"key": "b", "waitpoint_id": str(low)}]
+    found = suspend(db, claim["handle"], all_of(single("b"), single("a")), waitpoints=bind)
+    assert [(r["ordinal"], r["waitpoint_key"], r["waitpoint_id"]) for r in found] == [
+        (0, "a", high),
+        (1, "b", low),
+    ]
+    again = suspend(db, claim["handle"], all_of(single("b"), single("a")), waitpoints=bind)
+    assert again == [{**r, "replayed": True} for r in found]
+    assert violations(db) == []

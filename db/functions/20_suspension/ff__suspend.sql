@@ -29,6 +29,7 @@ declare
     v_bindings ff_binding[];
     v_rows ff_suspend_row[] := '{}'::ff_suspend_row[];
     v_fresh int := 0;
+    v_n int;
     v_open int;
     v_closed int;
     v_pending uuid[] := '{}'::uuid[];
@@ -172,7 +173,8 @@ begin
         perform ff__raise('suspension_conflict', format('there is a suspension %s already', s.suspension_id),
                           jsonb_build_object('execution_id', p_fence.wire_id, 'suspension_id', s.suspension_id));
     end if;
-    for v_n in 1..cardinality(v_bindings) loop
+    -- By id: two suspensions that want the same ids cannot deadlock.
+    for v_n in select u.n from unnest(s.waitpoint_ids) with ordinality u(id, n) order by u.id loop
         b := v_bindings[v_n];
         w.waitpoint_id := s.waitpoint_ids[v_n];
         w.waitpoint_key := coalesce(b.waitpoint_key, 'wpk:' || w.waitpoint_id::text);
@@ -198,8 +200,8 @@ begin
                 perform ff__waitpoint_conflict(e, w.waitpoint_id);
             end if;
         end if;
-        v_rows := v_rows || ('suspended', false, s.suspension_id, v_n - 1, w.waitpoint_id, w.waitpoint_key, v_token,
-                             s.timeout_at_ms, v_handle)::ff_suspend_row;
+        v_rows[v_n] := ('suspended', false, s.suspension_id, v_n - 1, w.waitpoint_id, w.waitpoint_key, v_token,
+                        s.timeout_at_ms, v_handle)::ff_suspend_row;
     end loop;
 
     if v_pending <> '{}' and ff__bind_signals(e, s.suspension_id, p_condition, v_pending) then
