@@ -155,9 +155,11 @@ def test_chosen_ids_are_taken_in_their_own_order(db, connect):
         )
         wait_for_lock(db, worker)  # for the low one: the high one is free
         db.execute("set lock_timeout = '20s'")
-        created = one(db, "ff_create_waitpoint", handle=claims[2]["handle"], waitpoint_id=high)
-        one(db, "ff_close_waitpoint", handle=claims[2]["handle"], waitpoint_id=high)
-        holder.rollback()
+        try:
+            created = one(db, "ff_create_waitpoint", handle=claims[2]["handle"], waitpoint_id=high)
+            one(db, "ff_close_waitpoint", handle=claims[2]["handle"], waitpoint_id=high)
+        finally:
+            holder.rollback()
         with refused("waitpoint_conflict") as refusal:
             answer.result(30)
     assert created["outcome"] == "created"

@@ -84,7 +84,14 @@ begin
     v_verdict := ff__verdict(e, p_fence, 'suspend');
     if v_key is not null then
         select x.* into s from ff_suspension x where x.execution_id = e.execution_id and x.idempotency_key = v_key;
-        if found and s.request_hash <> v_hash then
+        if found and v_verdict = 'replay' and exists (
+               select from ff_suspension x
+                where x.suspension_id
+                      = ((ff__recorded_release(p_fence, 'suspend')).release_detail ->> 'suspension_id')::uuid
+                  and x.idempotency_key is null and x.suspension_no < s.suspension_no and x.request_hash = v_hash) then
+            -- A later run has taken over the key of this caller's own suspension, which is answered below.
+            null;
+        elsif found and s.request_hash <> v_hash then
             perform ff__raise('idempotency_conflict',
                               'this idempotency key was used for another suspension of the execution',
                               jsonb_build_object('execution_id', p_fence.wire_id, 'suspension_id', s.suspension_id));
