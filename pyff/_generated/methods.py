@@ -2577,7 +2577,8 @@ class Methods(ABC):
         with the token that opens it to a sender: waitpoints names them, or each key of the condition gets
         a fresh one. already_satisfied: the signals that pending waitpoints had buffered are enough, the
         lease stays and the work goes on. already_resumed: this idempotency key was suspended and resumed
-        before, the lease stays and the work goes on. docs/suspension.md shows conditions and policies.
+        before, the lease stays and the work goes on. A repetition has no token for a waitpoint that is
+        closed and whose key was wiped. docs/suspension.md shows conditions and policies.
 
         Raises: InvalidInput, InvalidHandle, InvalidExecutionId, InvalidReasonCode, InvalidTimeout,
         InvalidResumeCondition, InvalidWaitpointBinding, InvalidResumePolicy, IdempotencyConflict,
@@ -2634,7 +2635,8 @@ class Methods(ABC):
         with the token that opens it to a sender: waitpoints names them, or each key of the condition gets
         a fresh one. already_satisfied: the signals that pending waitpoints had buffered are enough, the
         lease stays and the work goes on. already_resumed: this idempotency key was suspended and resumed
-        before, the lease stays and the work goes on. docs/suspension.md shows conditions and policies.
+        before, the lease stays and the work goes on. A repetition has no token for a waitpoint that is
+        closed and whose key was wiped. docs/suspension.md shows conditions and policies.
 
         Raises: InvalidInput, InvalidHandle, InvalidExecutionId, InvalidReasonCode, InvalidTimeout,
         InvalidResumeCondition, InvalidWaitpointBinding, InvalidResumePolicy, IdempotencyConflict,

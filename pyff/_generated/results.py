@@ -1370,7 +1370,7 @@ class SuspendRow:
     ordinal: int
     waitpoint_id: UUID
     waitpoint_key: str
-    waitpoint_token: str
+    waitpoint_token: str | None
     timeout_at_ms: int | None
     handle: str
 

@@ -37,7 +37,7 @@ def register(commands: "Commands") -> None:
         "--idempotency-key", metavar="KEY", help="makes a repetition of this command harmless"
     )
     parser.add_argument(
-        "--resume-delay-ms", type=int, metavar="MS", help="wait so long before the work goes on"
+        "--resume-delay-ms", type=_ms, metavar="MS", help="wait so long before the work goes on"
     )
     parser.add_argument("--dsn", help="a libpq connection string or URI")
     parser.add_argument("--json", action="store_true", help="print the answer as one JSON object")
@@ -45,13 +45,26 @@ def register(commands: "Commands") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    import psycopg
+
     from pyff import Engine, postgres
 
     given: str = args.token or ""
     token = sys.stdin.readline().strip() if given.strip() == "-" else given
     if not token:
         raise Failure("a signal needs the token of its waitpoint", hint=f"give --token, or set {TOKEN}")
-    with Engine(args.dsn or postgres.dsn(), max_size=1) as engine:
+    for text in (args.execution_id, token, args.signal_name, args.payload, args.source, args.correlation_id):
+        _check(text)
+    _check(args.idempotency_key)
+    try:
+        conn = psycopg.connect(args.dsn or postgres.dsn(), autocommit=True, fallback_application_name="pyff")
+    except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
+        reason = (str(error).splitlines() or ["no reason given"])[0]
+        raise Failure(
+            f"cannot connect to the database: {reason}",
+            hint="check --dsn or PYFF_DSN, and that the server runs",
+        ) from None
+    with conn, Engine(conn) as engine:
         answer = engine.deliver_signal(
             args.execution_id,
             args.waitpoint_id,
@@ -69,3 +82,18 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(f"{answer.outcome}: {answer.effect}; the execution is {answer.public_state}")
     return 0
+
+
+def _check(text: str | None) -> None:
+    try:
+        (text or "").encode()
+    except UnicodeEncodeError:
+        raise Failure(
+            "an argument is not UTF-8", hint="payloads of bytes go through ff_deliver_signal"
+        ) from None
+
+
+def _ms(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) <= 604_800_000):
+        raise argparse.ArgumentTypeError(f"{text[:32]!r} is not between 0 and 604800000")
+    return int(text)

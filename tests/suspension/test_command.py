@@ -134,3 +134,29 @@ def test_a_suspension_is_part_of_the_callers_transaction(db, dsn):
         engine.suspend(claim["handle"], APPROVAL, conn=conn)
         conn.rollback()
     assert execution(db, claim["execution_id"])["public_state"] == "active"
+
+
+def test_bad_input_and_a_server_that_is_not_there_are_told_without_a_traceback(db, dsn):
+    claim, point = suspended(db)
+    token = ["--token", point["waitpoint_token"]]
+    nowhere = "host=/nonexistent dbname=x"
+    cases = [
+        (signal(nowhere, claim, point, *token), 1, "pyff: cannot connect to the database: "),
+        (signal("nonsense", claim, point, *token), 1, "pyff: cannot connect to the database: "),
+        (
+            signal(dsn, claim, point, *token, "--payload", "\udcff"),
+            1,
+            "pyff: an argument is not UTF-8\n  hint: ",
+        ),
+        (
+            signal(dsn, claim, point, *token, "--resume-delay-ms", "9" * 20),
+            2,
+            "is not between 0 and 604800000",
+        ),
+    ]
+    for done, code, said in cases:
+        assert done.returncode == code, done.stderr
+        assert said in done.stderr
+        assert "Traceback" not in done.stderr
+        assert point["waitpoint_token"] not in done.stderr
+    assert signals(db, claim) == []

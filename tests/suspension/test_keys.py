@@ -230,7 +230,7 @@ def test_a_repeated_suspension_shows_the_same_token_or_a_living_one(db, clock):
     assert suspend(db, claim["handle"])[0]["waitpoint_token"] == again["waitpoint_token"]
     rotate(db, "k3", grace=0)
     rotate(db, "k4", grace=0)
-    assert suspend(db, claim["handle"])[0]["waitpoint_token"].startswith("k4:")
+    assert suspend(db, claim["handle"])[0]["waitpoint_token"] is None  # its secret was wiped
     assert violations(db) == []
 
 
@@ -263,3 +263,16 @@ def test_rotating_everywhere_at_once_leaves_one_active_key(db, connect, kids, ou
     assert Counter(row["outcome"] for row in got) == outcomes
     assert len(table(db, "select 1 from ff_waitpoint_hmac where active")) == 1
     assert violations(db) == []
+
+
+def test_a_repeated_suspension_has_no_token_for_a_closed_waitpoint_whose_key_was_wiped(db, clock):
+    clock.freeze()
+    claim, point = suspended(db)
+    one(db, "ff_cancel_execution", execution_id=claim["execution_id"])
+    for kid in ("k2", "k3"):
+        one(db, "ff_rotate_waitpoint_hmac_secret", new_kid=kid, grace_ms=0)
+        clock.advance(1)
+    before = everything(db)
+    (again,) = suspend(db, claim["handle"])
+    assert again == {**point, "replayed": True, "waitpoint_token": None}
+    assert everything(db) == before

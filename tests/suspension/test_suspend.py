@@ -557,3 +557,17 @@ def test_suspending_frees_nothing_that_others_hold(db):
     other = take(db)
     suspended(db)
     one(db, "ff_renew", handle=other["handle"])
+
+
+def test_a_key_that_a_later_run_took_over_still_shows_the_first_caller_its_own_suspension(db, clock):
+    clock.freeze()
+    claim, point = suspended(db, idempotency_key="k", timeout_ms=1000)
+    clock.advance(1000)
+    expire(db, claim)
+    one(db, "ff_replay_execution", execution_id=claim["execution_id"])
+    (later,) = suspend(db, take(db)["handle"], idempotency_key="k", timeout_ms=1000)
+    before = everything(db)
+    (again,) = suspend(db, claim["handle"], idempotency_key="k", timeout_ms=1000)
+    assert again == {**point, "replayed": True}
+    assert again["waitpoint_token"] != later["waitpoint_token"]
+    assert everything(db) == before

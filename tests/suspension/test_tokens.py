@@ -99,7 +99,8 @@ def test_without_the_token_nobody_learns_what_exists(db):
             [refusal.error.diag.message_primary, refusal.detail, refusal.error.diag.message_hint]
         )
         said = said.replace(execution["execution_id"], "E").replace(str(given["waitpoint_id"]), "W")
-        seen.add((refusal.error.sqlstate, said))
+        where = [line for line in (refusal.error.diag.context or "").splitlines() if "ff__verify" in line]
+        seen.add((refusal.error.sqlstate, said, *where))
     assert len(seen) == 1, seen
     assert signals(db, claim) == []
 

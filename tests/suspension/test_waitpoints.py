@@ -3,6 +3,7 @@
 import uuid
 
 import pytest
+from psycopg.types.json import Jsonb
 
 from tests.sql import create, events, execution, one, refused, rows, table, take, violations
 from tests.suspension.support import (
@@ -272,6 +273,26 @@ def test_unmatched_signals_may_be_kept_while_the_waitpoint_is_open(db):
     assert violations(db) == []
 
 
+def test_the_signal_of_a_timeout_stays_with_its_suspension(db, clock):
+    clock.freeze()
+    policy = {"close_waitpoint_on_resume": False, "consume_matched_signals": False}
+    behavior = "auto_resume_with_timeout_signal"
+    claim, point = suspended(
+        db, single("a"), timeout_ms=1000, timeout_behavior=behavior, policy=Jsonb(policy)
+    )
+    clock.advance(1000)
+    one(db, "ff_expire_suspension", execution_id=claim["execution_id"])
+    again = take(db)
+    bind = [{"use_pending": str(point["waitpoint_id"])}]
+    (row,) = suspend(db, again["handle"], single("a"), waitpoints=bind)
+    assert row["outcome"] == "suspended"
+    (g,) = signals(db, claim)
+    assert (g["signal_name"], g["suspension_id"], g["matched"]) == ("timeout", point["suspension_id"], True)
+    assert violations(db) == []
+    assert deliver(db, claim, point)["resumed"]
+    assert violations(db) == []
+
+
 def test_kept_waitpoints_live_until_the_attempt_ends(db, clock):
     clock.freeze()
     claim, point = resumed(db, close_waitpoint_on_resume=False)
@@ -399,3 +420,12 @@ def test_an_operator_only_suspension_takes_signals_that_change_nothing(db):
     claim, point = suspended(db, OPERATOR_ONLY)
     answer = deliver(db, claim, point, "anything")
     assert (answer["matched"], answer["resumed"], answer["effect"]) == (False, False, "appended_to_waitpoint")
+
+
+def test_the_key_is_checked_before_the_expiry_and_both_before_the_handle(db):
+    with refused("invalid_waitpoint_key"):
+        one(db, "ff_create_waitpoint", handle="x", waitpoint_key="", expires_in_ms=0)
+    with refused("invalid_input"):
+        one(db, "ff_create_waitpoint", handle="x", expires_in_ms=0)
+    with refused("invalid_handle"):
+        one(db, "ff_create_waitpoint", handle="x")

@@ -1,5 +1,5 @@
 -- The token of a waitpoint of a locked execution, computed again. It is signed anew with the active key, which an operator
--- event tells, if its key is dead and the waitpoint open, or if the secret is gone. Errors: hmac_not_initialized.
+-- event tells, if its key is dead and the waitpoint open. NULL if the waitpoint is closed and the secret gone. Errors: hmac_not_initialized.
 create or replace function ff__show_token(e ff_exec, w ff_waitpoint) returns text
 language plpgsql volatile
 as $$
@@ -13,6 +13,9 @@ begin
     if k.secret is not null
        and (k.active or k.expires_at_ms > e.now_ms or w.state not in ('pending', 'active')) then
         return ff__waitpoint_token(k.kid, k.secret, v_wire_id, w.waitpoint_id);
+    end if;
+    if w.state not in ('pending', 'active') then
+        return null;
     end if;
     k := ff__active_key();
     v_token := ff__waitpoint_token(k.kid, k.secret, v_wire_id, w.waitpoint_id);

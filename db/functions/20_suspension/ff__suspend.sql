@@ -29,6 +29,7 @@ declare
     v_bindings ff_binding[];
     v_rows ff_suspend_row[] := '{}'::ff_suspend_row[];
     v_fresh int := 0;
+    v_n int;
     v_open int;
     v_closed int;
     v_pending uuid[] := '{}'::uuid[];
@@ -83,7 +84,14 @@ begin
     v_verdict := ff__verdict(e, p_fence, 'suspend');
     if v_key is not null then
         select x.* into s from ff_suspension x where x.execution_id = e.execution_id and x.idempotency_key = v_key;
-        if found and s.request_hash <> v_hash then
+        if found and v_verdict = 'replay' and exists (
+               select from ff_suspension x
+                where x.suspension_id
+                      = ((ff__recorded_release(p_fence, 'suspend')).release_detail ->> 'suspension_id')::uuid
+                  and x.idempotency_key is null and x.suspension_no < s.suspension_no and x.request_hash = v_hash) then
+            -- A later run has taken over the key of this caller's own suspension, which is answered below.
+            null;
+        elsif found and s.request_hash <> v_hash then
             perform ff__raise('idempotency_conflict',
                               'this idempotency key was used for another suspension of the execution',
                               jsonb_build_object('execution_id', p_fence.wire_id, 'suspension_id', s.suspension_id));
@@ -146,6 +154,10 @@ begin
         end if;
         s.waitpoint_ids := s.waitpoint_ids || b.waitpoint_id;
     end loop;
+    if exists (select from unnest(v_bindings) o where o.pending and o.waitpoint_key is null) then
+        -- Made since the first look, by whoever held the lock then: now its key is known.
+        v_bindings := ff__check_bindings(p_waitpoints, v.targets, e.execution_id, v_max_chars);
+    end if;
     if v_open + v_fresh > ff__limit('max_open_waitpoints') then
         perform ff__waitpoint_limit(e);
     end if;
@@ -168,7 +180,8 @@ begin
         perform ff__raise('suspension_conflict', format('there is a suspension %s already', s.suspension_id),
                           jsonb_build_object('execution_id', p_fence.wire_id, 'suspension_id', s.suspension_id));
     end if;
-    for v_n in 1..cardinality(v_bindings) loop
+    -- By id: two suspensions that want the same ids cannot deadlock.
+    for v_n in select u.n from unnest(s.waitpoint_ids) with ordinality u(id, n) order by u.id loop
         b := v_bindings[v_n];
         w.waitpoint_id := s.waitpoint_ids[v_n];
         w.waitpoint_key := coalesce(b.waitpoint_key, 'wpk:' || w.waitpoint_id::text);
@@ -194,8 +207,8 @@ begin
                 perform ff__waitpoint_conflict(e, w.waitpoint_id);
             end if;
         end if;
-        v_rows := v_rows || ('suspended', false, s.suspension_id, v_n - 1, w.waitpoint_id, w.waitpoint_key, v_token,
-                             s.timeout_at_ms, v_handle)::ff_suspend_row;
+        v_rows[v_n] := ('suspended', false, s.suspension_id, v_n - 1, w.waitpoint_id, w.waitpoint_key, v_token,
+                        s.timeout_at_ms, v_handle)::ff_suspend_row;
     end loop;
 
     if v_pending <> '{}' and ff__bind_signals(e, s.suspension_id, p_condition, v_pending) then

@@ -17,7 +17,7 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    v_fence ff_fence := ff__decode_handle(p_handle);
+    v_fence ff_fence;
     e ff_exec;
     k ff_waitpoint_hmac;
     w ff_waitpoint;
@@ -29,6 +29,7 @@ begin
         perform ff__invalid('p_expires_in_ms', 'must be between 1 and 2592000000',
                             jsonb_build_object('value', p_expires_in_ms));
     end if;
+    v_fence := ff__decode_handle(p_handle);
     e := ff__fence(v_fence);
     k := ff__active_key();
     waitpoint_id := coalesce(p_waitpoint_id, ff__mint_id(e.now_ms, e.partition_key));

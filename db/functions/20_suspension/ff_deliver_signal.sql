@@ -1,4 +1,4 @@
--- Locks: the execution, after the token was verified without any lock. Replay with the same signal id, or the same
+-- Locks: the execution, after the token was verified without any lock; above READ COMMITTED then the key. Replay with the same signal id, or the same
 -- idempotency key within its time: duplicate, nothing written.
 create or replace function ff_deliver_signal(
     p_execution_id text,
@@ -57,6 +57,16 @@ begin
     if not found then
         -- Gone since, with its execution.
         perform ff__bad_token(p_execution_id, p_waitpoint_id);
+    end if;
+    if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
+        -- An old snapshot shows an old key: to lock a row that has changed since is a serialization failure.
+        perform from ff_waitpoint_hmac h where h.kid = w.token_kid for share;
+    end if;
+    if w.token_kid <> split_part(p_waitpoint_token, ':', 1)
+       or not exists (select from ff_waitpoint_hmac h
+                       where h.kid = w.token_kid and (h.active or h.expires_at_ms > e.now_ms)) then
+        -- The key has ended while the call waited for the execution.
+        perform ff__verify_token(p_waitpoint_token, p_execution_id, v_id, p_waitpoint_id);
     end if;
     g.signal_id := p_signal_id;
     g.signal_name := p_signal_name;

@@ -45,7 +45,9 @@ begin
     get diagnostics gc_count = row_count;
     update ff_waitpoint_hmac h set active = false, expires_at_ms = v_now + p_grace_ms
      where h.active returning h.kid, h.expires_at_ms into previous_kid, previous_expires_at_ms;
-    insert into ff_waitpoint_hmac (kid, secret, active, installed_at_ms) values (p_new_kid, v_secret, true, v_now);
+    -- Under the lock only an old snapshot can miss a key: the conflict is a serialization failure then.
+    insert into ff_waitpoint_hmac (kid, secret, active, installed_at_ms) values (p_new_kid, v_secret, true, v_now)
+    on conflict do nothing;
     outcome := 'rotated';
     perform ff__say_operator('hmac_rotated', v_now,
                              jsonb_build_object('previous_kid', previous_kid, 'new_kid', new_kid));

@@ -37,8 +37,9 @@ p_timeout_behavior says (fail, cancel, expire, auto_resume_with_timeout_signal, 
 after the resume goes on with the same attempt. One row per waitpoint, with the token that opens it to a sender:
 p_waitpoints names them, or each key of the condition gets a fresh one. already_satisfied: the signals that pending
 waitpoints had buffered are enough, the lease stays and the work goes on. already_resumed: this idempotency key was
-suspended and resumed before, the lease stays and the work goes on. docs/suspension.md shows conditions and policies.
+suspended and resumed before, the lease stays and the work goes on. A repetition has no token for a waitpoint that is
+closed and whose key was wiped. docs/suspension.md shows conditions and policies.
 
 Outcomes: outcome = suspended | already_satisfied | already_resumed
-Nullable: timeout_at_ms
+Nullable: timeout_at_ms, waitpoint_token
 Errors: invalid_input, invalid_handle, invalid_execution_id, invalid_reason_code, invalid_timeout, invalid_resume_condition, invalid_waitpoint_binding, invalid_resume_policy, idempotency_conflict, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired, flow_cancelled, corrupt_state, hmac_not_initialized, waitpoint_not_found, invalid_waitpoint_for_execution, waitpoint_not_pending, pending_waitpoint_expired, suspension_conflict, waitpoint_conflict, waitpoint_limit_exceeded$$;
