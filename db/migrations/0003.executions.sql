@@ -321,7 +321,7 @@ comment on table ff_worker_registry is
 
 -- Where a claim may start to look. While some transaction holds back the removal of dead rows, the heads of the ready and
 -- due indexes fill with entries of rows that are ready or due no more, and each claim would walk over all of them. A mark
--- is a hint, made only when such a walk was long: nothing before it was ready when it was made, and what becomes ready
+-- is a hint, made only when such a walk was so long that no busy lane explains it: nothing before it was ready when it was made, and what becomes ready
 -- behind it moves it back. Whoever was in the middle of a transaction meanwhile may be passed over; so claims look behind
 -- the marks again every second, or seldomer if that walk (walked, at looked_ms) has become long. Insert only, the newest
 -- counts: an update chain would suffer from the same disease. priority -1 is the mark of the due index.

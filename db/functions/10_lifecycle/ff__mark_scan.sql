@@ -42,11 +42,11 @@ begin
             v_first := v_latest;
             v_id := null;
         end if;
-        if p_from_start and v_walked < 1000 then
+        if p_from_start and v_walked < 5000 then
             perform ff__drop_marks(p_lane_id, p_caps_key, m.priority, 9223372036854775807);
         elsif p_from_start then
             perform ff__set_mark(p_lane_id, p_caps_key, m.priority, v_first, v_id, v_now, v_walked);
-        elsif v_walked >= (case when m.walked = 0 then 2000 else 300 end) and v_first > m.from_ms then
+        elsif v_walked >= (case when m.walked = 0 then 10000 else 300 end) and v_first > m.from_ms then
             perform ff__set_mark(p_lane_id, p_caps_key, m.priority, v_first, v_id, m.looked_ms, m.walked + v_walked);
         end if;
     end loop;

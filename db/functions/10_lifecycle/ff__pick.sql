@@ -45,7 +45,7 @@ begin
                for update;
         end if;
         if e.execution_id is not null then
-            if ff__walked() > 3000 then
+            if ff__walked() > 20000 then
                 perform ff__mark_scan(p_lane_id, '', e.priority);
             end if;
         else

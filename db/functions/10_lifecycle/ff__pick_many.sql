@@ -55,7 +55,8 @@ begin
             v_take := v_take * 4;
         end loop;
     end if;
-    if ff__walked() - v_walked > (case when v_marked then 400 else 4000 end) + 2 * cardinality(v_keys) * v_take then
+    if ff__walked() - v_walked > (case when v_marked then 400 else 20000 + 100 * p_limit end)
+                                    + 2 * cardinality(v_keys) * v_take then
         perform ff__mark_scan(p_lane_id, k.key, (select c.priority from ff_exec_core c where c.execution_id = v_ids[1]))
            from unnest(v_keys) k(key);
     elsif v_marked and (v_ids = '{}' or random() < 0.05) then
