@@ -221,3 +221,13 @@ def test_the_results_of_a_replayed_upstream_are_not_offered_while_it_runs(db):
     assert read["result"] == b"new"
     one(db, "ff_complete", handle=row["handle"])
     assert flow_state(db, fid) == "completed"
+
+
+def test_a_cancelled_sibling_that_is_replayed_may_run(db):
+    _, ups, _ = fan_in(db, 2, "any_of")
+    finish(db, ups[0])
+    assert state(db, ups[1]) == "cancelled"
+    one(db, "ff_replay_execution", execution_id=ups[1])
+    assert violations(db) == []
+    finish(db, ups[1])
+    assert violations(db) == []

@@ -149,6 +149,7 @@ with f as not materialized (select x.* from ff_flow_core x),
       join d on d.flow_id = g.flow_id and d.downstream_eid = g.downstream_eid and d.edge_state = 'applied'
       join m on m.execution_id = d.upstream_eid and m.lifecycle_phase <> 'terminal'
      where g.on_satisfied = 'cancel_remaining' and g.group_state in ('satisfied', 'impossible')
+       and m.replay_count = 0 -- whoever was replayed is wanted again, whatever was decided
        and not ff__feeds_pending(g.flow_id, d.upstream_eid)
        and not exists (select from ff_cancel_dispatch_outbox o where o.target_eid = d.upstream_eid)
        and not exists (select from ff_flow_dispatch q where q.flow_id = g.flow_id)
