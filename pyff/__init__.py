@@ -18,17 +18,21 @@ _HOMES = (
     "failure",
     "_generated.errors",
     "_generated.results",
+    "app",
+    "worker",
 )
 
 if TYPE_CHECKING:
     from pyff._generated.errors import *  # noqa: F403
     from pyff._generated.results import *  # noqa: F403
+    from pyff.app import *  # noqa: F403
     from pyff.async_engine import *  # noqa: F403
     from pyff.async_stored_cursor import *  # noqa: F403
     from pyff.engine import *  # noqa: F403
     from pyff.failure import CursorMoved, Failure  # noqa: F401
     from pyff.stored_cursor import *  # noqa: F403
     from pyff.types import *  # noqa: F403
+    from pyff.worker import *  # noqa: F403
 else:
 
     def __getattr__(name: str) -> object:

@@ -3,6 +3,7 @@
 
 import asyncio
 import random
+import select
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from time import monotonic
@@ -12,7 +13,7 @@ from uuid import UUID
 
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor
-from psycopg.errors import DeadlockDetected, InsufficientPrivilege, SerializationFailure
+from psycopg.errors import DeadlockDetected, InsufficientPrivilege, InternalError_, SerializationFailure
 from psycopg.pq import TransactionStatus
 from psycopg.rows import args_row
 from psycopg_pool import AsyncConnectionPool
@@ -27,6 +28,7 @@ T = TypeVar("T")
 
 FAMILIES = ("completion", "lease", "suspension", "signal", "operator", "worker", "flow")
 PAUSES = (0.01, 0.04, 0.16)  # seconds before each retry, give or take a half
+COLLISIONS = (SerializationFailure, DeadlockDetected, InternalError_)
 
 
 class AsyncEngine(AsyncMethods):
@@ -36,8 +38,9 @@ class AsyncEngine(AsyncMethods):
     opens a pool of `min_size` to `max_size` connections at first use, and `close()` closes it.
 
     Every method runs in a transaction of its own, which is retried three times after a serialization failure
-    or a deadlock. With `conn=`, or when the caller's own connection is inside a transaction, it runs inside
-    that one instead: nothing is committed, rolled back or retried.
+    or a deadlock, and when an upgrade replaced a function under it. With `conn=`, or when the caller's own
+    connection is inside a transaction, it runs inside that one instead: nothing is committed, rolled back or
+    retried.
 
     `prepare_threshold=None` turns prepared statements off, for a connection pooler in transaction mode.
     The first call checks that the database has the schema that this version of pyff was made for.
@@ -269,7 +272,9 @@ class AsyncEngine(AsyncMethods):
         for pause in PAUSES:
             try:
                 return await self._once(statement, arguments)
-            except (SerializationFailure, DeadlockDetected):
+            except COLLISIONS as error:
+                if isinstance(error, InternalError_) and not _replaced(error):
+                    raise
                 await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
         try:
             return await self._once(statement, arguments)
@@ -286,8 +291,12 @@ class AsyncEngine(AsyncMethods):
         if self._pool is not None:
             if not self._opened:
                 await self._open(self._pool)
-            async with self._pool.connection() as conn:
-                yield conn
+            conn = await _live(self._pool)
+            try:
+                async with conn:
+                    yield conn
+            finally:
+                await self._pool.putconn(conn)
         elif self._connection is not None and self._connection.autocommit:
             yield self._connection
         elif self._connection is not None:
@@ -323,6 +332,30 @@ class AsyncEngine(AsyncMethods):
             if not self._checked:
                 await require_current_async(conn)
                 self._checked = True
+
+
+async def _live(pool: AsyncConnectionPool[Any]) -> AsyncConnection[Any]:
+    """A connection of the pool that the server has not closed while it was idle. It costs no round trip: there is
+    nothing to read on a good one. Dead ones go back, and the pool makes others; its own check would pause between."""
+    while True:
+        conn: AsyncConnection[Any] = await pool.getconn()
+        try:
+            poll = select.poll()
+            poll.register(conn.fileno(), select.POLLIN)
+            if poll.poll(0):
+                await AsyncConnectionPool.check_connection(conn)  # it may have been a notice only
+        except psycopg.OperationalError:
+            await pool.putconn(conn)
+        except BaseException:
+            await pool.putconn(conn)
+            raise
+        else:
+            return conn
+
+
+def _replaced(error: InternalError_) -> bool:
+    """PostgreSQL has no lock on a function that is about to run; an upgrade may drop an older signature of it."""
+    return (error.diag.message_primary or "").startswith("cache lookup failed for function")
 
 
 def _check_limit(limit: int) -> None:

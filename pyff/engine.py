@@ -2,6 +2,7 @@
 """The engine: connections, transactions, retries and errors around the generated methods."""
 
 import random
+import select
 import threading
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from uuid import UUID
 
 import psycopg
 from psycopg import Connection, Cursor
-from psycopg.errors import DeadlockDetected, InsufficientPrivilege, SerializationFailure
+from psycopg.errors import DeadlockDetected, InsufficientPrivilege, InternalError_, SerializationFailure
 from psycopg.pq import TransactionStatus
 from psycopg.rows import args_row
 from psycopg_pool import ConnectionPool
@@ -28,6 +29,7 @@ T = TypeVar("T")
 
 FAMILIES = ("completion", "lease", "suspension", "signal", "operator", "worker", "flow")
 PAUSES = (0.01, 0.04, 0.16)  # seconds before each retry, give or take a half
+COLLISIONS = (SerializationFailure, DeadlockDetected, InternalError_)
 
 
 class Engine(Methods):
@@ -37,8 +39,9 @@ class Engine(Methods):
     opens a pool of `min_size` to `max_size` connections at first use, and `close()` closes it.
 
     Every method runs in a transaction of its own, which is retried three times after a serialization failure
-    or a deadlock. With `conn=`, or when the caller's own connection is inside a transaction, it runs inside
-    that one instead: nothing is committed, rolled back or retried.
+    or a deadlock, and when an upgrade replaced a function under it. With `conn=`, or when the caller's own
+    connection is inside a transaction, it runs inside that one instead: nothing is committed, rolled back or
+    retried.
 
     `prepare_threshold=None` turns prepared statements off, for a connection pooler in transaction mode.
     The first call checks that the database has the schema that this version of pyff was made for.
@@ -270,7 +273,9 @@ class Engine(Methods):
         for pause in PAUSES:
             try:
                 return self._once(statement, arguments)
-            except (SerializationFailure, DeadlockDetected):
+            except COLLISIONS as error:
+                if isinstance(error, InternalError_) and not _replaced(error):
+                    raise
                 time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
         try:
             return self._once(statement, arguments)
@@ -287,8 +292,12 @@ class Engine(Methods):
         if self._pool is not None:
             if not self._opened:
                 self._open(self._pool)
-            with self._pool.connection() as conn:
-                yield conn
+            conn = _live(self._pool)
+            try:
+                with conn:
+                    yield conn
+            finally:
+                self._pool.putconn(conn)
         elif self._connection is not None and self._connection.autocommit:
             yield self._connection
         elif self._connection is not None:
@@ -324,6 +333,30 @@ class Engine(Methods):
             if not self._checked:
                 require_current(conn)
                 self._checked = True
+
+
+def _live(pool: ConnectionPool[Any]) -> Connection[Any]:
+    """A connection of the pool that the server has not closed while it was idle. It costs no round trip: there is
+    nothing to read on a good one. Dead ones go back, and the pool makes others; its own check would pause between."""
+    while True:
+        conn: Connection[Any] = pool.getconn()
+        try:
+            poll = select.poll()
+            poll.register(conn.fileno(), select.POLLIN)
+            if poll.poll(0):
+                ConnectionPool.check_connection(conn)  # it may have been a notice only
+        except psycopg.OperationalError:
+            pool.putconn(conn)
+        except BaseException:
+            pool.putconn(conn)
+            raise
+        else:
+            return conn
+
+
+def _replaced(error: InternalError_) -> bool:
+    """PostgreSQL has no lock on a function that is about to run; an upgrade may drop an older signature of it."""
+    return (error.diag.message_primary or "").startswith("cache lookup failed for function")
 
 
 def _check_limit(limit: int) -> None:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from uuid import UUID
 
+from psycopg import Connection
+
 from pyff._generated.results import DescribeFlowResult, EdgeRow, ListEdgeGroupsRow, ListFlowMembersRow
 from pyff.engine import Engine
 
@@ -52,9 +54,9 @@ class Picture:
         return [edge for edge in self.edges if edge.downstream_execution_id == member]
 
 
-def load(dsn: str, flow_id: UUID) -> Picture | None:
-    """Reads a flow through the public functions; None if there is none."""
-    with Engine(dsn, max_size=1) as engine:
+def load(source: str | Connection[object], flow_id: UUID) -> Picture | None:
+    """Reads a flow through the public functions; None if there is none. source: a DSN or a connection."""
+    with Engine(source, max_size=1) as engine:
         flow = engine.describe_flow(flow_id)
         if flow is None:
             return None

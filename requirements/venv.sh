@@ -1,20 +1,20 @@
 #!/bin/sh
-# venv.sh run|test: makes sure that the private virtual environment holds what run.txt or test.txt lists,
-# then prints the path of its Python. Everything else goes to stderr.
+# venv.sh run|test|docs: makes sure that the private virtual environment holds what run.txt, test.txt or docs.txt lists,
+# then prints the path of its Python. Everything else goes to stderr. That of docs is another one, <place>-docs.
 #
 #   PYTHON      the interpreter to build it with         (default: the first usable Python >= 3.11)
 #   PYFF_VENV   where to keep it                          (default: .venv in the checkout)
 #   wheelhouse/ in the checkout, if present, is the only place packages are taken from
 #
 # The locks name no index: pip takes whatever index it is configured for, the hashes decide what is accepted.
-# To renew them, for f = run and then test:
+# To renew them, for f = run, then test, and docs:
 #   uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes \
 #       --no-emit-index-url --no-emit-find-links requirements/$f.in -o requirements/$f.txt
 #
 # Files inside the environment:
 #   pyff-venv        empty while anything is being changed, else "<python tag> <location>": if it does not
 #                    match, the last change was killed half-way, or Python or the place changed: start afresh
-#   pyff-run, pyff-test   "<checksum of the lock> <checkout>": what is installed, so that a warm run skips pip
+#   pyff-run, pyff-test, pyff-docs   "<checksum of the lock> <checkout>": what is installed, so that a warm run skips pip
 
 set -u
 PATH=${PATH:-/usr/local/bin:/usr/bin:/bin}
@@ -30,11 +30,12 @@ die() {
 }
 
 profile=${1:-}
-case $profile in run | test) ;; *) die "usage: venv.sh run|test" ;; esac
+case $profile in run | test | docs) ;; *) die "usage: venv.sh run|test|docs" ;; esac
 here=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P) || exit 1
 lock="$here/requirements/$profile.txt"
 venv=${PYFF_VENV:-$here/.venv}
 case $venv in /*) ;; *) venv=$PWD/$venv ;; esac
+[ "$profile" != docs ] || venv=$venv-docs
 python=$venv/bin/python
 
 # --- is it there already? ------------------------------------------------------------------------------------
@@ -155,7 +156,7 @@ if ! sound; then
 fi
 tag=$(tag_of "$python") || die "$python does not run." "Is its directory mounted noexec? PYFF_VENV=/path puts it elsewhere."
 
-{ : > "$venv/pyff-venv" && rm -f -- "$venv/pyff-run" "$venv/pyff-test"; } 2>/dev/null || not_writable "$venv"
+{ : > "$venv/pyff-venv" && rm -f -- "$venv/pyff-run" "$venv/pyff-test" "$venv/pyff-docs"; } 2>/dev/null || not_writable "$venv"
 intact() { printf '%s' "$tag $venv" > "$venv/pyff-venv"; } # pip installs nothing before it has found everything
 set --
 [ ! -d "$here/wheelhouse" ] || set -- --no-index --find-links "$here/wheelhouse"
@@ -194,8 +195,8 @@ finish() {
     printf '%s\n' "$here" > "$site/pyff-checkout.pth" || return 1
     printf '%s\n' '#!/bin/sh' 'exec "$(dirname -- "$0")/python" -P -m pyff "$@"' > "$venv/bin/pyff" || return 1
     chmod +x "$venv/bin/pyff" || return 1
-    installed_stamp "$here/requirements/run.txt" > "$venv/pyff-run" || return 1    # test.txt includes run.txt
-    [ "$profile" = run ] || installed_stamp "$lock" > "$venv/pyff-test" || return 1
+    installed_stamp "$lock" > "$venv/pyff-$profile" || return 1
+    [ "$profile" != test ] || installed_stamp "$here/requirements/run.txt" > "$venv/pyff-run" || return 1 # it includes run.txt
     intact
 }
 finish 2>/dev/null || disk_full

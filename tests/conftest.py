@@ -1,9 +1,13 @@
 """One temporary server per run, one migrated template per worker, one clone of it per test.
 
 PYFF_TEST_DSN, if set, names a server to use instead (by a superuser; databases pyff_test* are dropped).
+PYFF_TEST_ISOLATION ("repeatable read", "serializable") is the level at which every transaction runs; tests/sql.py
+then calls again after a serialization failure, as a client does. PYFF_TEST_PGBOUNCER=1 puts a PgBouncer in
+transaction mode between tests and server. Tests that cannot hold in a mode are marked with it and a reason.
 """
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +20,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pytest_postgresql import factories
 
 from pyff.postgres import PgError, TemporaryServer, find, temporary
+from tests import modes
 
 Connect = Callable[..., psycopg.Connection[Any]]
 
@@ -25,11 +30,14 @@ _server: TemporaryServer | None = None
 def pytest_configure(config: pytest.Config) -> None:
     """The controller starts the server; workers are its children and find it in the environment."""
     global _server  # noqa: PLW0603
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.option.postgresql_drop_test_database = True  # a killed run may have left some
+    modes.configure(config)
     if hasattr(config, "workerinput") or config.option.collectonly or os.environ.get("PYFF_TEST_DSN"):
         return
     try:
-        _server = temporary()
+        _server = temporary(**modes.SERVER)
     except PgError as error:
         raise pytest.UsageError(str(error)) from error
     os.environ["PYFF_TEST_DSN"] = _server.dsn
@@ -42,6 +50,10 @@ def pytest_unconfigure() -> None:
         _server.close()
         _server = None
         del os.environ["PYFF_TEST_DSN"], os.environ["PYFF_TEST_BINDIR"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    modes.leave_out(items)
 
 
 def _conninfo(dbname: str, **server: str | int | None) -> str:
@@ -77,7 +89,16 @@ pg_clone = factories.postgresql("pg_template")
 
 
 @pytest.fixture(scope="session")
-def shared(pg_template: Any, worker_id: str) -> Iterator[psycopg.Connection[Any]]:
+def way_in(pg_server: SimpleNamespace) -> Iterator[Callable[[str], str]]:
+    """How tests reach a database: as it is, or through PgBouncer."""
+    with modes.way(os.environ["PYFF_TEST_DSN"]) as way:
+        yield way
+
+
+@pytest.fixture(scope="session")
+def shared(
+    pg_template: Any, worker_id: str, way_in: Callable[[str], str]
+) -> Iterator[psycopg.Connection[Any]]:
     """A connection to a migrated database which every test leaves as it found it."""
     name = f"pyff_test_shared_{worker_id}"
     with psycopg.connect(os.environ["PYFF_TEST_DSN"], autocommit=True) as admin:
@@ -87,7 +108,7 @@ def shared(pg_template: Any, worker_id: str) -> Iterator[psycopg.Connection[Any]
                 sql.Identifier(name), sql.Identifier(pg_template.template_dbname)
             )
         )
-        with psycopg.connect(os.environ["PYFF_TEST_DSN"], dbname=name) as conn:
+        with psycopg.connect(way_in(make_conninfo(os.environ["PYFF_TEST_DSN"], dbname=name))) as conn:
             yield conn
         admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
@@ -100,6 +121,10 @@ def db(request: pytest.FixtureRequest) -> Iterator[psycopg.Connection[Any]]:
     which is far cheaper; tests/sql.py calls functions under savepoints, so that they may fail.
     """
     if {"connect", "dsn"} & set(request.fixturenames):
+        if modes.PGBOUNCER:
+            with psycopg.connect(request.getfixturevalue("dsn"), autocommit=True) as pooled_clone:
+                yield pooled_clone
+            return
         clone = request.getfixturevalue("pg_clone")
         clone.autocommit = True
         yield clone
@@ -111,10 +136,12 @@ def db(request: pytest.FixtureRequest) -> Iterator[psycopg.Connection[Any]]:
 
 
 @pytest.fixture
-def dsn(pg_clone: psycopg.Connection[Any], pg_server: SimpleNamespace) -> str:
+def dsn(pg_clone: psycopg.Connection[Any], pg_server: SimpleNamespace, way_in: Callable[[str], str]) -> str:
     """The conninfo of this test's database. (`pg_clone.info.dsn` has options which an older psql rejects.)"""
-    return _conninfo(
-        pg_clone.info.dbname, **{k: getattr(pg_server, k) for k in ("host", "port", "user", "password")}
+    return way_in(
+        _conninfo(
+            pg_clone.info.dbname, **{k: getattr(pg_server, k) for k in ("host", "port", "user", "password")}
+        )
     )
 
 

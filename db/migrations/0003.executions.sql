@@ -13,7 +13,8 @@ create type ff_fence as (
 );
 
 -- What an operation knows of an execution it has locked: the columns that decide, and its own time and place in the
--- event order. granted says whether it has a grant (live or not), loose_ends whether waitpoints or a stream hang off it;
+-- event order. granted says whether it has a grant (live or not), loose_ends whether waitpoints or a stream hang off it,
+-- limited whether a quota policy, budgets or a reservation do;
 -- tags are NULL until somebody needs those of a tagged one; lease_end is the event that a lease given up in this operation
 -- still has to say, handle_kind and attempt_type what a mint gave. Narrow on purpose: every column that is carried costs on every call. Internal.
 create type ff_exec as (
@@ -45,6 +46,7 @@ create type ff_exec as (
     attempt_timeout_ms    bigint,
     granted               boolean,
     loose_ends            boolean,
+    limited               boolean,
     tags                  jsonb,
     ord                   bigint,
     now_ms                bigint,
@@ -76,7 +78,9 @@ create type ff_submission as (
     deadline_at_ms        bigint,
     attempt_timeout_ms    bigint,
     retention_ms          bigint,
-    dedup_window_ms       bigint
+    dedup_window_ms       bigint,
+    quota_policy_id       text,
+    budget_ids            text[]
 );
 
 -- What every claim function returns. Internal: public signatures spell the columns out.
@@ -110,20 +114,48 @@ create type ff_reclaim_row as (
 );
 
 -- Some columns spare a claim or an end a look elsewhere: attempt_timeout_ms is the policy's, reserved_until_ms the expiry
--- of the execution's grant, tagged whether it has tags, open_waitpoints and stream_open what an ending attempt has to close.
--- Fixed-width columns first: the row is updated on every transition and its width is WAL. public_state and the CHECK
--- of the state vector are added by db/functions/98_rules.sql, because they call functions: PostgreSQL parses inline
--- expressions anew for each statement, which would cost more than the rest of the write.
+-- of the execution's grant, tagged whether it has tags, open_waitpoints and stream_open what an ending attempt has to close,
+-- limited whether admission has to be asked: it has a quota policy or budgets, or a slot was reserved for it.
+-- spends whether the ledger may hold something that a budget takes back when it has ended (ff_sweep_terminal_spend).
+-- blocked_budget_id is the budget that an execution which is blocked_by_budget waits for, and says nothing in other states.
+-- Columns that are never NULL first, of fixed width before texts: what stands behind a NULL is found by walking there.
+-- The row is updated on every transition and its width is WAL. public_state and the CHECK of the state vector are added by
+-- db/functions/39_rules.sql, because they call functions: PostgreSQL parses inline expressions anew for each statement,
+-- which would cost more than the rest of the write.
 create table ff_exec_core (
     execution_id          uuid     not null primary key,
+    created_at_ms         bigint   not null,
+    last_transition_at_ms bigint   not null,
+    last_mutation_at_ms   bigint   not null,
+    last_event_ord        bigint   not null default 0,
+    lease_epoch           bigint   not null default 0,
+    priority              int      not null,
+    total_attempt_count   int      not null default 0,
+    retry_count           int      not null default 0,
+    lease_reclaim_count   int      not null default 0,
+    replay_count          int      not null default 0,
+    open_waitpoints       int      not null default 0,
+    partition_key         smallint not null,
+    stream_open           boolean  not null default false,
+    tagged                boolean  not null default false,
+    limited               boolean  not null default false,
+    spends                boolean  not null default false,
+    flow_stopped          boolean  not null default false,
+    lifecycle_phase       text     not null,
+    ownership_state       text     not null,
+    eligibility_state     text     not null,
+    blocking_reason       text     not null,
+    terminal_outcome      text     not null,
+    attempt_state         text     not null,
+    lane_id               text collate "C" not null,
+    caps_key              text collate "C" not null,
+    namespace             text collate "C" not null,
     flow_id               uuid,
     current_attempt_id    uuid,
     lease_id              uuid,
     current_suspension_id uuid,
     current_waitpoint_id  uuid,
-    created_at_ms         bigint   not null,
     retention_ms          bigint,
-    lease_epoch           bigint   not null default 0,
     lease_ttl_ms          bigint,
     lease_acquired_at_ms  bigint,
     lease_renewed_at_ms   bigint,
@@ -138,29 +170,7 @@ create table ff_exec_core (
     reserved_until_ms     bigint,
     started_at_ms         bigint,
     terminal_at_ms        bigint,
-    last_transition_at_ms bigint   not null,
-    last_mutation_at_ms   bigint   not null,
-    last_event_ord        bigint   not null default 0,
-    priority              int      not null,
     current_attempt_index int,
-    total_attempt_count   int      not null default 0,
-    retry_count           int      not null default 0,
-    lease_reclaim_count   int      not null default 0,
-    replay_count          int      not null default 0,
-    open_waitpoints       int      not null default 0,
-    stream_open           boolean  not null default false,
-    tagged                boolean  not null default false,
-    lifecycle_phase       text     not null,
-    ownership_state       text     not null,
-    eligibility_state     text     not null,
-    blocking_reason       text     not null,
-    terminal_outcome      text     not null,
-    attempt_state         text     not null,
-    partition_key         smallint not null,
-    flow_stopped          boolean  not null default false,
-    namespace             text collate "C" not null,
-    lane_id               text collate "C" not null,
-    caps_key              text collate "C" not null,
     worker_id             text,
     worker_instance_id    text,
     blocking_detail       text,
@@ -170,6 +180,7 @@ create table ff_exec_core (
     cancellation_reason   text,
     cancelled_by          text,
     quota_policy_id       text collate "C",
+    blocked_budget_id     text collate "C",
     budget_ids            text[]
 ) with (
     fillfactor = 80,
@@ -186,23 +197,39 @@ comment on table ff_exec_core is
 -- A claim wants one entry, but an index scan checks all of a page: the pages of the ready index are kept thin.
 -- flow_stopped: members of a flow that is still being built are ready, but may stand in front of a lane by the thousand
 -- for as long as it takes; outside the index they cost a claim nothing.
-create index ff_exec_core_ready on ff_exec_core (lane_id, caps_key, priority desc, created_at_ms, execution_id)
+-- limited: work under a policy that is full never stands in front of work that needs no admission.
+create index ff_exec_core_ready on ff_exec_core (lane_id, limited, caps_key, priority desc, created_at_ms, execution_id)
     with (fillfactor = 40) where blocking_reason = 'waiting_for_worker' and not flow_stopped;
 -- What time will bring back on a lane: ended delays and lapsed leases. lease_check_at_ms, not the expiry, so that a
--- renewal changes no indexed column and stays a HOT update.
+-- renewal changes no indexed column and stays a HOT update. What is parked has neither: it stands behind them, where
+-- one probe tells whether a lane has any.
 create index ff_exec_core_due on ff_exec_core (lane_id, (coalesce(lease_check_at_ms, delay_until_ms)))
-    where ownership_state = 'leased' or eligibility_state = 'not_eligible_until_time';
+    where ownership_state = 'leased'
+       or eligibility_state in ('not_eligible_until_time', 'blocked_by_quota', 'blocked_by_budget');
 -- Deadlines and attempt timeouts, whichever comes first.
 create index ff_exec_core_timer on ff_exec_core ((least(deadline_at_ms, attempt_timeout_at_ms)))
     where (deadline_at_ms is not null or attempt_timeout_at_ms is not null) and lifecycle_phase <> 'terminal';
 create index ff_exec_core_retention on ff_exec_core (retention_ms, terminal_at_ms)
     where lifecycle_phase = 'terminal' and flow_id is null;
+-- Who runs under a quota policy, and who is parked under a policy or budget, in the order in which they are let go:
+-- those that wait for a slot or a budget before those that wait for a time. And who has ended with something to give
+-- back to a budget.
+create index ff_exec_core_limits on ff_exec_core (
+    eligibility_state, (case eligibility_state when 'blocked_by_budget' then blocked_budget_id else quota_policy_id end),
+    ((not_before_ms is not null)::int), priority desc, created_at_ms, execution_id)
+    where limited and (ownership_state = 'leased' or eligibility_state in ('blocked_by_quota', 'blocked_by_budget'))
+       or spends and eligibility_state = 'not_applicable' and lifecycle_phase = 'terminal';
+create index ff_exec_core_budgets on ff_exec_core using gin (budget_ids) with (fastupdate = off)
+    where budget_ids is not null and lifecycle_phase <> 'terminal';
 create index ff_exec_core_members on ff_exec_core (flow_id, execution_id)
     where flow_id is not null;
 
+-- created_at is created_at_ms as people see it: lists and ff_v_execution page by it. A column, because an expression in an
+-- index costs each submission more than the rest of the entry.
 create table ff_exec_input (
     execution_id          uuid   not null primary key,
     created_at_ms         bigint not null,
+    created_at            timestamptz not null,
     namespace             text collate "C" not null,
     execution_kind        text   not null,
     creator               text   not null,
@@ -218,7 +245,7 @@ create table ff_exec_input (
 );
 comment on table ff_exec_input is
     'The cold part of an execution, written at create: payload, normalised policy, tags. Only the tags ever change.';
-create index ff_exec_input_created on ff_exec_input (created_at_ms, execution_id);
+create index ff_exec_input_created on ff_exec_input (created_at, execution_id);
 -- Most executions carry no tags; searching by tag says tags <> '{}' too, and they stay out of the index.
 create index ff_exec_input_tags on ff_exec_input using gin (tags) where tags <> '{}';
 
@@ -253,7 +280,8 @@ create table ff_attempt (
     release_detail         jsonb,
     primary key (execution_id, attempt_index)
 ) with (
-    fillfactor = 70,
+    -- Every attempt is written once more when it ends, and grows; those of a batch all at once.
+    fillfactor = 50,
     autovacuum_vacuum_scale_factor = 0.05,
     autovacuum_analyze_scale_factor = 0.1
 );
@@ -285,7 +313,7 @@ create table ff_idempotency (
     expires_at_ms   bigint   not null,
     request_hash    bytea    not null,
     primary key (namespace, idempotency_key)
-);
+) with (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.1);
 comment on table ff_idempotency is
     'Idempotency keys of submitted executions, each with the window in which a repeated request answers duplicate.';
 create index ff_idempotency_expires on ff_idempotency (expires_at_ms);
@@ -299,6 +327,7 @@ create table ff_lane_registry (
     registered_by       text    not null,
     wake_armed          boolean not null default false,
     marked              boolean not null default false,
+    limited             boolean not null default false,
     last_event_ord      bigint  not null default 0
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
 comment on table ff_lane_registry is

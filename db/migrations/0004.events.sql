@@ -65,6 +65,7 @@ create table ff_event (
     details            jsonb,
     primary key (family, gen, ord, event_id)
 ) with (
+    autovacuum_vacuum_scale_factor = 0.05,
     autovacuum_vacuum_insert_scale_factor = 0.1,
     autovacuum_analyze_scale_factor = 0.1
 );

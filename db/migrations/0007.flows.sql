@@ -34,6 +34,7 @@ create table ff_flow_core (
 comment on table ff_flow_core is
     'One row per flow: a graph of executions, its counts and its state. Its row is the lock of the graph. Read it through ff_describe_flow.';
 create index ff_flow_core_terminal on ff_flow_core (terminal_at_ms) where terminal_at_ms is not null;
+create index ff_flow_core_building on ff_flow_core (created_at_ms) where public_flow_state = 'building';
 create index ff_flow_core_empty on ff_flow_core (created_at_ms) where node_count = 0;
 
 create table ff_edge (
@@ -139,7 +140,7 @@ create table ff_flow_summary (
     members_expired          int    not null,
     members_skipped          int    not null,
     derived_state            text collate "C" not null
-);
+) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.1);
 comment on table ff_flow_summary is
     'The last projection of each flow: its derived state and how many members are in which state.';
 create index ff_flow_summary_projected on ff_flow_summary (projected_at_ms);

@@ -84,6 +84,16 @@ class BudgetNotFound(NotFound):
     advice = "Create it first with ff_create_budget."
 
 
+class ScheduleNotFound(NotFound):
+    """No schedule with this id exists."""
+
+    sqlstate = "WF008"
+    kind = "schedule_not_found"
+    retryable = False
+    description = "No schedule with this id exists."
+    advice = "List them with ff_list_schedules."
+
+
 class Validation(EngineError):
     """Errors WF1xx."""
 
@@ -468,6 +478,16 @@ class BudgetOverflow(Validation):
     advice = "Report smaller amounts or use a coarser unit."
 
 
+class InvalidSchedule(Validation):
+    """The times of the schedule cannot be understood, or never come."""
+
+    sqlstate = "WF160"
+    kind = "invalid_schedule"
+    retryable = False
+    description = "The times of the schedule cannot be understood, or never come."
+    advice = "DETAIL.field names the part, DETAIL.reason the fault; try it with ff_preview_schedule."
+
+
 class Contention(EngineError):
     """Errors WF2xx."""
 
@@ -778,6 +798,26 @@ class DedupKeyConflict(Conflict):
     retryable = False
     description = "The dedup key was used for other amounts."
     advice = "Use a new key."
+
+
+class StepConflict(Conflict):
+    """This lease has recorded a step of this name with another result."""
+
+    sqlstate = "WF319"
+    kind = "step_conflict"
+    retryable = False
+    description = "This lease has recorded a step of this name with another result."
+    advice = "Give each step of a task a name of its own."
+
+
+class ScheduleConflict(Conflict):
+    """The schedule exists with another definition."""
+
+    sqlstate = "WF320"
+    kind = "schedule_conflict"
+    retryable = False
+    description = "The schedule exists with another definition."
+    advice = "Call with p_replace => true to change it, or choose another id."
 
 
 class State(EngineError):
@@ -1108,6 +1148,16 @@ class WaitTimeout(Resource):
     advice = "Wait longer, or look at the state."
 
 
+class StepLimitExceeded(Resource):
+    """The execution has recorded as many steps as it may."""
+
+    sqlstate = "WF604"
+    kind = "step_limit_exceeded"
+    retryable = False
+    description = "The execution has recorded as many steps as it may."
+    advice = "Record fewer, larger steps, or raise the setting max_steps_per_execution."
+
+
 BY_SQLSTATE: Final[Mapping[str, type[EngineError]]] = {
     "WF001": ExecutionNotFound,
     "WF002": AttemptNotFound,
@@ -1116,6 +1166,7 @@ BY_SQLSTATE: Final[Mapping[str, type[EngineError]]] = {
     "WF005": WaitpointNotFound,
     "WF006": QuotaPolicyNotFound,
     "WF007": BudgetNotFound,
+    "WF008": ScheduleNotFound,
     "WF100": InvalidInput,
     "WF101": InvalidExecutionId,
     "WF102": InvalidLaneId,
@@ -1153,6 +1204,7 @@ BY_SQLSTATE: Final[Mapping[str, type[EngineError]]] = {
     "WF150": InvalidBlockingReason,
     "WF151": InvalidQuotaSpec,
     "WF152": BudgetOverflow,
+    "WF160": InvalidSchedule,
     "WF200": LeaseConflict,
     "WF201": GrantAlreadyExists,
     "WF202": ExecutionNotEligible,
@@ -1183,6 +1235,8 @@ BY_SQLSTATE: Final[Mapping[str, type[EngineError]]] = {
     "WF316": QuotaAttachConflict,
     "WF317": BudgetConflict,
     "WF318": DedupKeyConflict,
+    "WF319": StepConflict,
+    "WF320": ScheduleConflict,
     "WF400": ExecutionNotActive,
     "WF401": StaleLease,
     "WF402": LeaseExpired,
@@ -1214,6 +1268,7 @@ BY_SQLSTATE: Final[Mapping[str, type[EngineError]]] = {
     "WF601": WaitpointLimitExceeded,
     "WF602": SummaryTooLarge,
     "WF603": WaitTimeout,
+    "WF604": StepLimitExceeded,
 }
 
 BY_PREFIX: Final[Mapping[str, type[EngineError]]] = {
@@ -1287,6 +1342,7 @@ __all__ = [
     "InvalidReasonCode",
     "InvalidResumeCondition",
     "InvalidResumePolicy",
+    "InvalidSchedule",
     "InvalidSecret",
     "InvalidSignalName",
     "InvalidSourceType",
@@ -1319,6 +1375,8 @@ __all__ = [
     "Resource",
     "RetryExhausted",
     "RotationConflict",
+    "ScheduleConflict",
+    "ScheduleNotFound",
     "SelfReferencingEdge",
     "SignalConflict",
     "SignalLimitExceeded",
@@ -1326,6 +1384,8 @@ __all__ = [
     "StaleGraphRevision",
     "StaleLease",
     "State",
+    "StepConflict",
+    "StepLimitExceeded",
     "StreamClosed",
     "SummaryTooLarge",
     "SuspensionConflict",

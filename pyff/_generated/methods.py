@@ -14,25 +14,36 @@ from pyff._generated.results import (
     AddExecutionToFlowResult,
     AppendFrameResult,
     ApplyDependencyToChildResult,
+    AttachBudgetResult,
+    AttachQuotaResult,
+    BlockExecutionForAdmissionResult,
     CancelExecutionResult,
     CancelFlowHeaderResult,
     CancelFlowResult,
     CancelResult,
     CapabilitiesRow,
     ChangePriorityResult,
+    CheckAdmissionResult,
     CheckInvariantsRow,
     ClaimForWorkerResult,
     ClaimRow,
     CloseWaitpointResult,
     CompleteManyRow,
     CompleteResult,
+    CreateBudgetResult,
     CreateExecutionResult,
     CreateExecutionsRow,
     CreateFlowResult,
+    CreateQuotaPolicyResult,
+    CreateScheduleResult,
     CreateWaitpointResult,
     DelayResult,
+    DeleteScheduleResult,
     DescribeExecutionResult,
     DescribeFlowResult,
+    DescribeScheduleResult,
+    DetachBudgetResult,
+    DetachQuotaResult,
     DispatchCompletionResult,
     EdgeRow,
     EvaluateFlowEligibilityResult,
@@ -41,7 +52,11 @@ from pyff._generated.results import (
     ExpireExecutionResult,
     ExpireSuspensionResult,
     FailResult,
+    FireScheduleResult,
+    FireSchedulesResult,
+    ForgetStepsResult,
     FrameRow,
+    GetBudgetStatusRow,
     GetExecutionNamespaceResult,
     GetExecutionResult,
     GetExecutionTagResult,
@@ -59,6 +74,7 @@ from pyff._generated.results import (
     ListFlowsRow,
     ListLanesRow,
     ListPendingWaitpointsRow,
+    ListSchedulesRow,
     ListSignalsRow,
     ListSuspendedRow,
     ListWaitpointHmacKidsRow,
@@ -66,10 +82,13 @@ from pyff._generated.results import (
     MarkLeaseExpiredIfDueResult,
     MarkWorkerDeadResult,
     ObserveSignalsRow,
+    PauseScheduleResult,
     PingResult,
+    PreviewScheduleRow,
     ProgressResult,
     ProjectFlowSummaryResult,
     PromoteDelayedResult,
+    ReadBudgetUsageAndLimitsRow,
     ReadCompletionsRow,
     ReadCurrentAttemptIndexResult,
     ReadDependencyInputsRow,
@@ -81,7 +100,9 @@ from pyff._generated.results import (
     ReadFlowEventsRow,
     ReadLeaseEventsRow,
     ReadOperatorEventsRow,
+    ReadQuotaPolicyLimitsResult,
     ReadSignalEventsRow,
+    ReadStepsRow,
     ReadSummaryResult,
     ReadSuspensionEventsRow,
     ReadTotalAttemptCountResult,
@@ -89,12 +110,17 @@ from pyff._generated.results import (
     ReadWorkerEventsRow,
     RebaseEventsResult,
     ReclaimRow,
+    RecordStepResult,
     RegisterWorkerResult,
+    ReleaseAdmissionResult,
+    ReleaseBudgetResult,
     RenewManyRow,
     RenewResult,
     ReplayExecutionResult,
+    ResetBudgetResult,
     ResolveExecutionFlowIdResult,
     ResumeExecutionResult,
+    ResumeScheduleResult,
     RevokeLeaseResult,
     RotateWaitpointHmacSecretResult,
     SeedWaitpointHmacSecretResult,
@@ -104,6 +130,7 @@ from pyff._generated.results import (
     SetExecutionTagsResult,
     SetFlowTagResult,
     SetLaneStateResult,
+    SetReconcilerResult,
     SetSettingResult,
     SettingResult,
     SignalResult,
@@ -113,6 +140,11 @@ from pyff._generated.results import (
     SubmitFlowRow,
     SuspendRow,
     SweepResult,
+    TickRow,
+    UnblockExecutionResult,
+    UpdateBudgetResult,
+    UpdateQuotaPolicyResult,
+    UsageResult,
     WaitChildrenResult,
     WatchStreamResult,
 )
@@ -257,6 +289,75 @@ class Methods(ABC):
             statements.APPLY_DEPENDENCY_TO_CHILD, {"flow_id": flow_id, "edge_id": edge_id}, conn
         )
 
+    def attach_budget(
+        self,
+        budget_id: str,
+        *,
+        execution_id: str | None = None,
+        flow_id: UUID | None = None,
+        conn: Connection[object] | None = None,
+    ) -> AttachBudgetResult:
+        """Puts a budget on an execution, or on a flow: on all its members that have not ended, and on those
+        to come that bring none of their own. An execution is not handed out while one of its budgets is
+        breached, or strict and used up; what runs goes on. At most 16 budgets.
+
+        Raises: InvalidInput, InvalidExecutionId, BudgetNotFound, ExecutionNotFound, FlowNotFound,
+        ExecutionAlreadyTerminal, FlowAlreadyTerminal.
+        """
+        return self._call(
+            statements.ATTACH_BUDGET,
+            {"budget_id": budget_id, "execution_id": execution_id, "flow_id": flow_id},
+            conn,
+        )
+
+    def attach_quota(
+        self,
+        quota_policy_id: str,
+        *,
+        execution_id: str | None = None,
+        flow_id: UUID | None = None,
+        conn: Connection[object] | None = None,
+    ) -> AttachQuotaResult:
+        """Puts an execution, or a flow with all its members to come, under a quota policy: claims keep to it.
+        Present members that have not ended and have no policy get it too. What runs goes on, and is
+        counted.
+
+        Raises: InvalidInput, InvalidExecutionId, QuotaPolicyNotFound, ExecutionNotFound, FlowNotFound,
+        QuotaAttachConflict, ExecutionAlreadyTerminal, FlowAlreadyTerminal.
+        """
+        return self._call(
+            statements.ATTACH_QUOTA,
+            {"quota_policy_id": quota_policy_id, "execution_id": execution_id, "flow_id": flow_id},
+            conn,
+        )
+
+    def block_execution_for_admission(
+        self,
+        execution_id: str,
+        reason: str,
+        *,
+        detail: str | None = None,
+        not_before_ms: int | None = None,
+        conn: Connection[object] | None = None,
+    ) -> BlockExecutionForAdmissionResult:
+        """Takes an execution that is ready out of the reach of claims. waiting_for_quota, waiting_for_budget:
+        parked as a claim would have done, until there is room and not_before_ms has come; it must have a
+        policy or budget. paused_by_operator: held until ff_unblock_execution.
+
+        Raises: InvalidInput, InvalidExecutionId, InvalidBlockingReason, ExecutionNotFound,
+        ExecutionAlreadyTerminal, ExecutionNotEligible.
+        """
+        return self._call(
+            statements.BLOCK_EXECUTION_FOR_ADMISSION,
+            {
+                "execution_id": execution_id,
+                "reason": reason,
+                "detail": detail,
+                "not_before_ms": not_before_ms,
+            },
+            conn,
+        )
+
     def cancel(
         self, handle: str, *, reason: str = "", conn: Connection[object] | None = None
     ) -> CancelResult:
@@ -375,6 +476,28 @@ class Methods(ABC):
             statements.CHANGE_PRIORITY, {"execution_id": execution_id, "priority": priority}, conn
         )
 
+    def check_admission(
+        self,
+        quota_policy_id: str,
+        execution_id: str,
+        *,
+        hold_ms: int = 60000,
+        conn: Connection[object] | None = None,
+    ) -> CheckAdmissionResult:
+        """Asks a quota policy for a start and a slot, and holds the slot for hold_ms: for work that is
+        started by other means, or before it is claimed; the claim of an execution under the policy takes
+        the slot over. The execution need not exist: then its id is the key of a plain limiter.
+        rate_exceeded: come back after retry_after_ms. concurrency_exceeded: when somebody has finished.
+        Refusals write nothing.
+
+        Raises: InvalidInput, InvalidExecutionId, QuotaPolicyNotFound.
+        """
+        return self._call(
+            statements.CHECK_ADMISSION,
+            {"quota_policy_id": quota_policy_id, "execution_id": execution_id, "hold_ms": hold_ms},
+            conn,
+        )
+
     def check_invariants(
         self, *, limit: int = 100, conn: Connection[object] | None = None
     ) -> list[CheckInvariantsRow]:
@@ -433,7 +556,7 @@ class Methods(ABC):
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotLeaseable,
         UseClaimResumedExecution, ExecutionNotEligible, LaneNotClaimable, InvalidLaneId, InvalidClaimGrant,
-        ClaimGrantExpired.
+        ClaimGrantExpired, BudgetExceeded, RateLimitExceeded, ConcurrencyLimitExceeded.
         """
         return self._call(
             statements.CLAIM_EXECUTION,
@@ -490,7 +613,8 @@ class Methods(ABC):
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotLeaseable,
         UseClaimResumedExecution, NotAResumedExecution, ExecutionNotEligible, LaneNotClaimable,
-        InvalidLaneId, InvalidClaimGrant, ClaimGrantExpired.
+        InvalidLaneId, InvalidClaimGrant, ClaimGrantExpired, BudgetExceeded, RateLimitExceeded,
+        ConcurrencyLimitExceeded.
         """
         return self._call(
             statements.CLAIM_FROM_GRANT,
@@ -516,7 +640,8 @@ class Methods(ABC):
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotLeaseable,
         UseClaimResumedExecution, NotAResumedExecution, ExecutionNotEligible, LaneNotClaimable,
-        InvalidLaneId, InvalidClaimGrant, ClaimGrantExpired.
+        InvalidLaneId, InvalidClaimGrant, ClaimGrantExpired, BudgetExceeded, RateLimitExceeded,
+        ConcurrencyLimitExceeded.
         """
         return self._call(
             statements.CLAIM_FROM_RESUME_GRANT,
@@ -575,7 +700,7 @@ class Methods(ABC):
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotLeaseable,
         NotAResumedExecution, ExecutionNotEligible, LaneNotClaimable, InvalidLaneId, InvalidClaimGrant,
-        ClaimGrantExpired.
+        ClaimGrantExpired, BudgetExceeded, RateLimitExceeded, ConcurrencyLimitExceeded.
         """
         return self._call(
             statements.CLAIM_RESUMED_EXECUTION,
@@ -680,6 +805,51 @@ class Methods(ABC):
         return self._call(
             statements.COMPLETE_MANY,
             {"handles": array(handles), "results": array(results), "result_encoding": result_encoding},
+            conn,
+        )
+
+    def create_budget(
+        self,
+        budget_id: str,
+        dimensions: Sequence[str],
+        hard_limits: Sequence[int | None],
+        soft_limits: Sequence[int | None],
+        *,
+        scope_type: str = "",
+        scope_id: str = "",
+        enforcement_mode: str = "strict",
+        on_hard_limit: str = "fail",
+        on_soft_limit: str = "warn",
+        reset_interval_ms: int = 0,
+        release_on_terminal: bool = False,
+        conn: Connection[object] | None = None,
+    ) -> CreateBudgetResult:
+        """Defines a budget: limits by dimension (tokens, cents, seconds), 0 or NULL for none, on what is
+        reported against it. enforcement_mode: strict refuses what would pass a hard limit, warn counts it
+        and says so. on_hard_limit: what a refusal does besides, in strict mode: fail nothing, block lets
+        no attached execution be claimed until the budget is reset or its limits are raised, cancel_pending
+        and cancel_all also cancel the attached executions, those that run spared or not. on_soft_limit
+        none: soft limits are not reported. reset_interval_ms > 0: usage starts again at 0 that often.
+        release_on_terminal: what an execution spent by ff_record_spend is given back when it has ended.
+        scope_type and scope_id are labels.
+
+        Raises: InvalidInput, BudgetConflict.
+        """
+        return self._call(
+            statements.CREATE_BUDGET,
+            {
+                "budget_id": budget_id,
+                "dimensions": array(dimensions),
+                "hard_limits": array(hard_limits),
+                "soft_limits": array(soft_limits),
+                "scope_type": scope_type,
+                "scope_id": scope_id,
+                "enforcement_mode": enforcement_mode,
+                "on_hard_limit": on_hard_limit,
+                "on_soft_limit": on_soft_limit,
+                "reset_interval_ms": reset_interval_ms,
+                "release_on_terminal": release_on_terminal,
+            },
             conn,
         )
 
@@ -817,6 +987,99 @@ class Methods(ABC):
             conn,
         )
 
+    def create_quota_policy(
+        self,
+        quota_policy_id: str,
+        *,
+        window_seconds: int = 0,
+        max_requests_per_window: int = 0,
+        max_concurrent: int = 0,
+        jitter_ms: int = 0,
+        conn: Connection[object] | None = None,
+    ) -> CreateQuotaPolicyResult:
+        """Defines a limit: so many starts in any window_seconds, so many executions at once; 0 is no limit.
+        Attach it with ff_attach_quota or policy.quota_policy_id, and every claim keeps to it. jitter_ms:
+        who is refused for want of starts is told to come back up to that much later, at random, so that
+        not all return together.
+
+        Raises: InvalidInput, InvalidQuotaSpec, QuotaPolicyConflict.
+        """
+        return self._call(
+            statements.CREATE_QUOTA_POLICY,
+            {
+                "quota_policy_id": quota_policy_id,
+                "window_seconds": window_seconds,
+                "max_requests_per_window": max_requests_per_window,
+                "max_concurrent": max_concurrent,
+                "jitter_ms": jitter_ms,
+            },
+            conn,
+        )
+
+    def create_schedule(
+        self,
+        schedule_id: str,
+        lane_id: str,
+        *,
+        cron: str | None = None,
+        interval_ms: int | None = None,
+        time_zone: str = "UTC",
+        catch_up: str = "latest",
+        payload: bytes | None = None,
+        payload_encoding: str | None = None,
+        execution_kind: str = "",
+        priority: int | None = None,
+        policy: Mapping[str, JsonValue] = EMPTY_OBJECT,
+        tags: Mapping[str, str] = EMPTY_OBJECT,
+        required_capabilities: Sequence[str] = (),
+        namespace: str = "default",
+        start_at_ms: int | None = None,
+        end_at_ms: int | None = None,
+        max_catch_up: int = 100,
+        grace_ms: int = 60000,
+        creator: str = "",
+        replace: bool = False,
+        conn: Connection[object] | None = None,
+    ) -> CreateScheduleResult:
+        """Work that recurs: at each tick an execution is created, with the arguments given here and the tags
+        schedule.id and schedule.fire_at_ms. One of cron (five fields or @hourly, @daily, ..; by the clock
+        of time_zone) and interval_ms (counted from the start). start_at_ms, end_at_ms: ticks are from the
+        first on, before the second; a start in the past makes what lies between missed ticks. catch_up
+        says what becomes of ticks that nobody fired in time: skip (dropped, if older than grace_ms),
+        latest (one execution for all of them), all (one for each of the last max_catch_up). The same
+        definition again answers already_satisfied. Another one is refused, or with replace takes its
+        place: a change of its times counts from now on, and a paused schedule stays paused.
+
+        Raises: InvalidInput, InvalidLaneId, InvalidSchedule, InvalidPolicy, InvalidCapabilities,
+        InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, ScheduleConflict.
+        """
+        return self._call(
+            statements.CREATE_SCHEDULE,
+            {
+                "schedule_id": schedule_id,
+                "lane_id": lane_id,
+                "cron": cron,
+                "interval_ms": interval_ms,
+                "time_zone": time_zone,
+                "catch_up": catch_up,
+                "payload": payload,
+                "payload_encoding": payload_encoding,
+                "execution_kind": execution_kind,
+                "priority": priority,
+                "policy": jsonb(policy),
+                "tags": jsonb(tags),
+                "required_capabilities": array(required_capabilities),
+                "namespace": namespace,
+                "start_at_ms": start_at_ms,
+                "end_at_ms": end_at_ms,
+                "max_catch_up": max_catch_up,
+                "grace_ms": grace_ms,
+                "creator": creator,
+                "replace": replace,
+            },
+            conn,
+        )
+
     def create_waitpoint(
         self,
         handle: str,
@@ -898,6 +1161,16 @@ class Methods(ABC):
             },
             conn,
         )
+
+    def delete_schedule(
+        self, schedule_id: str, *, conn: Connection[object] | None = None
+    ) -> DeleteScheduleResult:
+        """Deletes a schedule. Executions that it has created stay; a tick that has one gets no second, also
+        when a schedule with this id is created again.
+
+        Raises: InvalidInput.
+        """
+        return self._call(statements.DELETE_SCHEDULE, {"schedule_id": schedule_id}, conn)
 
     def deliver_approval_signal(
         self,
@@ -1018,6 +1291,50 @@ class Methods(ABC):
         Raises: InvalidInput.
         """
         return self._call(statements.DESCRIBE_FLOW, {"flow_id": flow_id}, conn)
+
+    def describe_schedule(
+        self, schedule_id: str, *, conn: Connection[object] | None = None
+    ) -> DescribeScheduleResult | None:
+        """Everything about one schedule; no row if there is none. next_fire_at_ms: its next tick; due_at_ms:
+        when that is tried, later than the tick after a failure, null while it is paused or has ended.
+        last_fire_at_ms: the last tick that was fired; last_fired_at_ms: when that happened.
+
+        Raises: InvalidInput.
+        """
+        return self._call(statements.DESCRIBE_SCHEDULE, {"schedule_id": schedule_id}, conn)
+
+    def detach_budget(
+        self,
+        budget_id: str,
+        *,
+        execution_id: str | None = None,
+        flow_id: UUID | None = None,
+        conn: Connection[object] | None = None,
+    ) -> DetachBudgetResult:
+        """Takes a budget off an execution, which can be claimed again if it waited for it; or off a flow, for
+        the members to come: those it has keep theirs. What was used stays counted.
+
+        Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, FlowNotFound.
+        """
+        return self._call(
+            statements.DETACH_BUDGET,
+            {"budget_id": budget_id, "execution_id": execution_id, "flow_id": flow_id},
+            conn,
+        )
+
+    def detach_quota(
+        self,
+        *,
+        execution_id: str | None = None,
+        flow_id: UUID | None = None,
+        conn: Connection[object] | None = None,
+    ) -> DetachQuotaResult:
+        """Takes an execution out of its quota policy; if it waits for the policy, it is settled. Refused
+        while it runs. A flow: for members to come; those it has keep theirs.
+
+        Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, FlowNotFound, SlotInUse.
+        """
+        return self._call(statements.DETACH_QUOTA, {"execution_id": execution_id, "flow_id": flow_id}, conn)
 
     def dispatch_completion(
         self, event_id: int, *, max_edges: int = 1000, conn: Connection[object] | None = None
@@ -1175,6 +1492,53 @@ class Methods(ABC):
             conn,
         )
 
+    def fire_schedule(
+        self, schedule_id: str, *, idempotency_key: str | None = None, conn: Connection[object] | None = None
+    ) -> FireScheduleResult:
+        """Creates an execution of a schedule now, beside its ticks, whether it is paused or over or not; its
+        ticks stay as they are. idempotency_key: as in ff_create_execution; duplicate answers with the
+        execution that exists.
+
+        Raises: InvalidInput, ScheduleNotFound, InvalidLaneId, InvalidPolicy, InvalidCapabilities,
+        InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, IdempotencyConflict, LaneNotAccepting.
+        """
+        return self._call(
+            statements.FIRE_SCHEDULE, {"schedule_id": schedule_id, "idempotency_key": idempotency_key}, conn
+        )
+
+    def fire_schedules(
+        self, *, limit: int = 200, conn: Connection[object] | None = None
+    ) -> FireSchedulesResult:
+        """Creates the executions of schedules whose time has come: one for each tick that its catch-up policy
+        wants, however many call this at once. processed counts ticks. One that cannot be fired is put off
+        for 1 s, then 2 s, up to 5 min, and says why in last_error; the others do not wait for it. A claim
+        that finds nothing does the same.
+
+        Raises: InvalidInput.
+        """
+        return self._call(statements.FIRE_SCHEDULES, {"limit": limit}, conn)
+
+    def forget_steps(
+        self, execution_id: str, *, from_: str | None = None, conn: Connection[object] | None = None
+    ) -> ForgetStepsResult:
+        """Forgets the recorded steps of an ended execution, so that a replay does them again: all of them, or
+        from_ and those that were recorded after it. Without this call a replay goes on after the steps
+        that are recorded.
+
+        Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotTerminal.
+        """
+        return self._call(statements.FORGET_STEPS, {"execution_id": execution_id, "from_": from_}, conn)
+
+    def get_budget_status(
+        self, budget_id: str, *, conn: Connection[object] | None = None
+    ) -> list[GetBudgetStatusRow]:
+        """Everything about one budget: a row per dimension, by name; one row without a dimension if it has
+        none.
+
+        Raises: InvalidInput, BudgetNotFound.
+        """
+        return self._call(statements.GET_BUDGET_STATUS, {"budget_id": budget_id}, conn)
+
     def get_execution_namespace(
         self, execution_id: str, *, conn: Connection[object] | None = None
     ) -> GetExecutionNamespaceResult | None:
@@ -1280,7 +1644,8 @@ class Methods(ABC):
         ff_claim_execution, resume with ff_claim_resumed_execution, either with ff_claim_from_grant.
 
         Raises: InvalidInput, InvalidExecutionId, InvalidCapabilities, ExecutionNotFound, LaneNotClaimable,
-        InvalidLaneId, ExecutionNotEligible, GrantAlreadyExists, CapabilityMismatch.
+        InvalidLaneId, ExecutionNotEligible, GrantAlreadyExists, CapabilityMismatch, BudgetExceeded,
+        RateLimitExceeded, ConcurrencyLimitExceeded.
         """
         return self._call(
             statements.ISSUE_CLAIM_GRANT,
@@ -1336,7 +1701,8 @@ class Methods(ABC):
         why there is no grant.
 
         Raises: InvalidInput, InvalidExecutionId, InvalidCapabilities, ExecutionNotFound, LaneNotClaimable,
-        InvalidLaneId, GrantAlreadyExists, CapabilityMismatch.
+        InvalidLaneId, GrantAlreadyExists, CapabilityMismatch, BudgetExceeded, RateLimitExceeded,
+        ConcurrencyLimitExceeded.
         """
         return self._call(
             statements.ISSUE_RECLAIM_GRANT,
@@ -1523,6 +1889,27 @@ class Methods(ABC):
             conn,
         )
 
+    def list_schedules(
+        self,
+        *,
+        lane_id: str | None = None,
+        namespace: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+        conn: Connection[object] | None = None,
+    ) -> list[ListSchedulesRow]:
+        """The schedules by their id, of one lane or namespace or all, with what they do next and did last.
+        after: the cursor of the last row read. error_count counts the failures since the last success,
+        last_error is the latest of them.
+
+        Raises: InvalidInput, InvalidLaneId, InvalidCursor.
+        """
+        return self._call(
+            statements.LIST_SCHEDULES,
+            {"lane_id": lane_id, "namespace": namespace, "after": after, "limit": limit},
+            conn,
+        )
+
     def list_signals(
         self, execution_id: str, *, after: int = 0, limit: int = 100, conn: Connection[object] | None = None
     ) -> list[ListSignalsRow]:
@@ -1648,9 +2035,47 @@ class Methods(ABC):
             conn,
         )
 
+    def pause_schedule(
+        self, schedule_id: str, *, reason: str | None = None, conn: Connection[object] | None = None
+    ) -> PauseScheduleResult:
+        """Stops a schedule until ff_resume_schedule. Executions that it has created go on.
+
+        Raises: InvalidInput, ScheduleNotFound.
+        """
+        return self._call(statements.PAUSE_SCHEDULE, {"schedule_id": schedule_id, "reason": reason}, conn)
+
     def ping(self, *, conn: Connection[object] | None = None) -> PingResult:
         """Answers when the engine can be reached: its clock and its schema version."""
         return self._call(statements.PING, {}, conn)
+
+    def preview_schedule(
+        self,
+        *,
+        cron: str | None = None,
+        interval_ms: int | None = None,
+        time_zone: str = "UTC",
+        start_at_ms: int | None = None,
+        end_at_ms: int | None = None,
+        limit: int = 10,
+        conn: Connection[object] | None = None,
+    ) -> list[PreviewScheduleRow]:
+        """The ticks that a schedule with these times would have, from its start on: as ff_create_schedule
+        would fire them. fire_at_local: what the clock of time_zone shows then.
+
+        Raises: InvalidInput, InvalidSchedule.
+        """
+        return self._call(
+            statements.PREVIEW_SCHEDULE,
+            {
+                "cron": cron,
+                "interval_ms": interval_ms,
+                "time_zone": time_zone,
+                "start_at_ms": start_at_ms,
+                "end_at_ms": end_at_ms,
+                "limit": limit,
+            },
+            conn,
+        )
 
     def progress(
         self,
@@ -1697,6 +2122,16 @@ class Methods(ABC):
         Raises: InvalidInput, InvalidExecutionId.
         """
         return self._call(statements.PROMOTE_DELAYED, {"execution_id": execution_id}, conn)
+
+    def read_budget_usage_and_limits(
+        self, budget_id: str, *, conn: Connection[object] | None = None
+    ) -> list[ReadBudgetUsageAndLimitsRow]:
+        """Usage and limits of a budget, a row per dimension, by name. hard_exhausted: nothing is left of it.
+        No row: no such budget, or nothing counted and no limits.
+
+        Raises: InvalidInput.
+        """
+        return self._call(statements.READ_BUDGET_USAGE_AND_LIMITS, {"budget_id": budget_id}, conn)
 
     def read_completions(
         self,
@@ -1936,6 +2371,17 @@ class Methods(ABC):
             conn,
         )
 
+    def read_quota_policy_limits(
+        self, quota_policy_id: str, *, conn: Connection[object] | None = None
+    ) -> ReadQuotaPolicyLimitsResult | None:
+        """The limits of a quota policy and how much of them is taken: active_concurrency counts executions
+        that run under it and reserved slots, window_count the starts in its window. No row: no such
+        policy.
+
+        Raises: InvalidInput.
+        """
+        return self._call(statements.READ_QUOTA_POLICY_LIMITS, {"quota_policy_id": quota_policy_id}, conn)
+
     def read_signal_events(
         self,
         *,
@@ -1968,6 +2414,24 @@ class Methods(ABC):
                 "watermark": watermark,
             },
             conn,
+        )
+
+    def read_steps(
+        self,
+        execution_id: str,
+        *,
+        after: str | None = None,
+        limit: int = 1000,
+        conn: Connection[object] | None = None,
+    ) -> list[ReadStepsRow]:
+        """The steps that an execution has recorded, in the order of recording, whichever attempt recorded
+        them. after: the cursor of the last one read. No row: nothing is recorded, or there is no such
+        execution.
+
+        Raises: InvalidInput, InvalidExecutionId, InvalidCursor.
+        """
+        return self._call(
+            statements.READ_STEPS, {"execution_id": execution_id, "after": after, "limit": limit}, conn
         )
 
     def read_stream(
@@ -2130,7 +2594,7 @@ class Methods(ABC):
         failed instead.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, InvalidClaimGrant, LaneNotClaimable,
-        InvalidLaneId.
+        InvalidLaneId, BudgetExceeded, RateLimitExceeded, ConcurrencyLimitExceeded.
         """
         return self._call(
             statements.RECLAIM_EXECUTION,
@@ -2142,6 +2606,57 @@ class Methods(ABC):
                 "lease_ttl_ms": lease_ttl_ms,
                 "max_reclaim_count": max_reclaim_count,
             },
+            conn,
+        )
+
+    def record_spend(
+        self,
+        budget_id: str,
+        execution_id: str,
+        deltas: Mapping[str, int],
+        idempotency_key: str,
+        *,
+        conn: Connection[object] | None = None,
+    ) -> UsageResult:
+        """ff_report_usage without a lease, remembered by execution: ff_release_budget gives it back, and so
+        does the engine when the execution has ended, if the budget has release_on_terminal. For
+        reservations. The execution need not exist. The key names the spend within the budget: one that is
+        used for another execution's spend does not count again.
+
+        Raises: InvalidInput, InvalidExecutionId, BudgetNotFound, DedupKeyConflict, BudgetOverflow.
+        """
+        return self._call(
+            statements.RECORD_SPEND,
+            {
+                "budget_id": budget_id,
+                "execution_id": execution_id,
+                "deltas": jsonb(deltas),
+                "idempotency_key": idempotency_key,
+            },
+            conn,
+        )
+
+    def record_step(
+        self,
+        handle: str,
+        name: str,
+        *,
+        result: bytes | None = None,
+        result_encoding: str | None = None,
+        conn: Connection[object] | None = None,
+    ) -> RecordStepResult:
+        """Records the result of a step of the work, under a name, for the execution that the handle holds.
+        Whoever carries the work on after a crash, a retry, a pause or a replay finds it with ff_read_steps
+        and does not do the step again. The first record of a name stays: already_recorded answers with
+        what is stored and which attempt stored it, and that is the result to go on with. The same lease
+        recording a name with another result is refused: two steps have one name.
+
+        Raises: InvalidInput, PayloadTooLarge, InvalidHandle, InvalidExecutionId, ExecutionNotFound,
+        ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired, StepConflict, StepLimitExceeded.
+        """
+        return self._call(
+            statements.RECORD_STEP,
+            {"handle": handle, "name": name, "result": result, "result_encoding": result_encoding},
             conn,
         )
 
@@ -2172,6 +2687,37 @@ class Methods(ABC):
                 "namespace": namespace,
             },
             conn,
+        )
+
+    def release_admission(
+        self,
+        quota_policy_id: str,
+        execution_id: str,
+        *,
+        refund_rate: bool = False,
+        conn: Connection[object] | None = None,
+    ) -> ReleaseAdmissionResult:
+        """Gives back a slot that ff_check_admission holds; refund_rate: and the start. An execution that runs
+        under the policy keeps its slot until it stops.
+
+        Raises: InvalidInput, InvalidExecutionId, SlotInUse.
+        """
+        return self._call(
+            statements.RELEASE_ADMISSION,
+            {"quota_policy_id": quota_policy_id, "execution_id": execution_id, "refund_rate": refund_rate},
+            conn,
+        )
+
+    def release_budget(
+        self, budget_id: str, execution_id: str, *, conn: Connection[object] | None = None
+    ) -> ReleaseBudgetResult:
+        """Gives back what ff_record_spend noted for an execution since the budget was last reset; dimensions
+        says in how many. Usage that was reported is consumed and stays.
+
+        Raises: InvalidInput, InvalidExecutionId, BudgetNotFound.
+        """
+        return self._call(
+            statements.RELEASE_BUDGET, {"budget_id": budget_id, "execution_id": execution_id}, conn
         )
 
     def renew(
@@ -2254,6 +2800,58 @@ class Methods(ABC):
             conn,
         )
 
+    def report_usage(
+        self,
+        handle: str,
+        budget_id: str,
+        deltas: Mapping[str, int],
+        *,
+        dedup_key: str | None = None,
+        conn: Connection[object] | None = None,
+    ) -> UsageResult:
+        """Counts what the work has used up, by dimension: {"tokens": 1200}. Only the holder of the lease may.
+        In a strict budget nothing is counted if a hard limit would be passed (hard_breach, applied false);
+        reaching it exactly is fine. soft_breach, and hard_breach in a budget that only warns, are counted.
+        dimension, current_usage and limit_value tell which limit, the usage before a refusal or after what
+        was applied. A dimension that was not declared is counted without limits. A repeat with the same
+        dedup_key within a day is not counted again; refused reports may be repeated. What is reported is
+        consumed: nothing gives it back but a reset.
+
+        Raises: InvalidHandle, InvalidExecutionId, ExecutionNotFound, ExecutionNotActive, StaleLease,
+        LeaseRevoked, LeaseExpired, InvalidInput, BudgetNotFound, DedupKeyConflict, BudgetOverflow.
+        """
+        return self._call(
+            statements.REPORT_USAGE,
+            {"handle": handle, "budget_id": budget_id, "deltas": jsonb(deltas), "dedup_key": dedup_key},
+            conn,
+        )
+
+    def report_usage_admin(
+        self,
+        budget_id: str,
+        deltas: Mapping[str, int],
+        *,
+        dedup_key: str | None = None,
+        conn: Connection[object] | None = None,
+    ) -> UsageResult:
+        """ff_report_usage without a lease: for usage that is known elsewhere, such as a provider's bill.
+
+        Raises: InvalidInput, BudgetNotFound, DedupKeyConflict, BudgetOverflow.
+        """
+        return self._call(
+            statements.REPORT_USAGE_ADMIN,
+            {"budget_id": budget_id, "deltas": jsonb(deltas), "dedup_key": dedup_key},
+            conn,
+        )
+
+    def reset_budget(self, budget_id: str, *, conn: Connection[object] | None = None) -> ResetBudgetResult:
+        """Starts a new period of a budget: nothing used, not breached; the counts of breaches stay. The next
+        reset, if it has an interval, is counted from now. What waited for the budget may be claimed.
+
+        Raises: InvalidInput, BudgetNotFound.
+        """
+        return self._call(statements.RESET_BUDGET, {"budget_id": budget_id}, conn)
+
     def resolve_execution_flow_id(
         self, execution_id: str, *, conn: Connection[object] | None = None
     ) -> ResolveExecutionFlowIdResult | None:
@@ -2282,6 +2880,16 @@ class Methods(ABC):
             {"execution_id": execution_id, "trigger": trigger, "resume_delay_ms": resume_delay_ms},
             conn,
         )
+
+    def resume_schedule(
+        self, schedule_id: str, *, conn: Connection[object] | None = None
+    ) -> ResumeScheduleResult:
+        """Lets a paused schedule go on with its next tick. What fell into the pause is dropped, whatever its
+        catch-up policy. next_fire_at_ms is null if it has ended meanwhile.
+
+        Raises: InvalidInput, InvalidSchedule, ScheduleNotFound.
+        """
+        return self._call(statements.RESUME_SCHEDULE, {"schedule_id": schedule_id}, conn)
 
     def revoke_lease(
         self,
@@ -2439,6 +3047,24 @@ class Methods(ABC):
         """
         return self._call(
             statements.SET_LANE_STATE, {"lane_id": lane_id, "state": state, "reason": reason}, conn
+        )
+
+    def set_reconciler(
+        self,
+        name: str,
+        *,
+        enabled: bool | None = None,
+        interval_ms: int | None = None,
+        conn: Connection[object] | None = None,
+    ) -> SetReconcilerResult:
+        """Switches a step of maintenance on or off, or changes how often ff_tick runs it; NULL keeps what is
+        set. name: the step's function without ff_. What a step that is off would have done is left to
+        claims, where they can do it.
+
+        Raises: InvalidInput.
+        """
+        return self._call(
+            statements.SET_RECONCILER, {"name": name, "enabled": enabled, "interval_ms": interval_ms}, conn
         )
 
     def set_setting(
@@ -2722,6 +3348,126 @@ class Methods(ABC):
             conn,
         )
 
+    def sweep_admissions(
+        self, *, limit: int = 200, lane_id: str | None = None, conn: Connection[object] | None = None
+    ) -> SweepResult:
+        """Lets executions go that wait for a quota policy or a budget: those of a policy as far as it has
+        room and their time has come, those of a budget once it stops nothing any more. lane_id: on that
+        lane only. A claim that finds nothing does the same for its lane.
+
+        Raises: InvalidInput, InvalidLaneId.
+        """
+        return self._call(statements.SWEEP_ADMISSIONS, {"limit": limit, "lane_id": lane_id}, conn)
+
+    def sweep_attempt_timeouts(
+        self, *, limit: int = 200, conn: Connection[object] | None = None
+    ) -> SweepResult:
+        """Ends attempts that have run longer than their policy allows, as failures of class timeout: a retry
+        if the policy has one left, else the execution ends expired. Oldest first, at most limit. A claim
+        that meets such an execution does the same.
+
+        Raises: InvalidInput.
+        """
+        return self._call(statements.SWEEP_ATTEMPT_TIMEOUTS, {"limit": limit}, conn)
+
+    def sweep_budget_breaches(
+        self, *, limit: int = 200, conn: Connection[object] | None = None
+    ) -> SweepResult:
+        """Cancels what is attached to breached budgets that say so: everything, or all that does not run. The
+        reason is budget_exceeded.
+
+        Raises: InvalidInput.
+        """
+        return self._call(statements.SWEEP_BUDGET_BREACHES, {"limit": limit}, conn)
+
+    def sweep_budget_resets(self, *, limit: int = 200, conn: Connection[object] | None = None) -> SweepResult:
+        """Starts a new period of each budget whose time has come. The times stay on their grid, however late
+        this runs.
+
+        Raises: InvalidInput.
+        """
+        return self._call(statements.SWEEP_BUDGET_RESETS, {"limit": limit}, conn)
+
+    def sweep_claim_grants(self, *, limit: int = 200, conn: Connection[object] | None = None) -> SweepResult:
+        """Deletes grants that expired unused, with the quota slots they held. The execution was claimable by
+        others from the moment the grant expired. Oldest first, at most limit.
+
+        Raises: InvalidInput.
+        """
+        return self._call(statements.SWEEP_CLAIM_GRANTS, {"limit": limit}, conn)
+
+    def sweep_deadlines(self, *, limit: int = 200, conn: Connection[object] | None = None) -> SweepResult:
+        """Ends executions whose deadline has passed, whatever their state: expired, for the reason
+        execution_deadline. Oldest first, at most limit. A claim that meets such an execution does the
+        same.
+
+        Raises: InvalidInput.
+        """
+        return self._call(statements.SWEEP_DEADLINES, {"limit": limit}, conn)
+
+    def sweep_delayed(self, *, limit: int = 200, conn: Connection[object] | None = None) -> SweepResult:
+        """Makes executions claimable whose delay, retry backoff or resume delay has ended. Oldest first, at
+        most limit. A claim on their lane does the same.
+
+        Raises: InvalidInput.
+        """
+        return self._call(statements.SWEEP_DELAYED, {"limit": limit}, conn)
+
+    def sweep_expired(self, *, limit: int = 200, conn: Connection[object] | None = None) -> SweepResult:
+        """Deletes what has had its time: idempotency keys, keys of usage reports, admissions that left their
+        quota window, unused quota slots, and notes of failed rows that no step has tried again for an
+        hour. Oldest first, at most limit.
+
+        Raises: InvalidInput.
+        """
+        return self._call(statements.SWEEP_EXPIRED, {"limit": limit}, conn)
+
+    def sweep_expired_leases(
+        self, *, limit: int = 200, conn: Connection[object] | None = None
+    ) -> SweepResult:
+        """Marks leases that ran out, so that their executions show as reclaimable and idle workers are woken.
+        Consumes no retry: the next claim reclaims them. Leases that were renewed are looked at again when
+        they end, and do not count. Oldest first, at most limit. A claim on their lane does the same.
+
+        Raises: InvalidInput.
+        """
+        return self._call(statements.SWEEP_EXPIRED_LEASES, {"limit": limit}, conn)
+
+    def sweep_suspensions(self, *, limit: int = 200, conn: Connection[object] | None = None) -> SweepResult:
+        """Applies the timeouts of suspensions that have passed, as ff_expire_suspension does: the execution
+        fails, is cancelled, expires, resumes with a timeout signal, or is escalated to an operator. Oldest
+        first, at most limit.
+
+        Raises: InvalidInput.
+        """
+        return self._call(statements.SWEEP_SUSPENSIONS, {"limit": limit}, conn)
+
+    def sweep_terminal_spend(
+        self, *, limit: int = 200, conn: Connection[object] | None = None
+    ) -> SweepResult:
+        """Gives back what executions that have ended had spent by ff_record_spend of budgets with
+        release_on_terminal: a dead worker holds no reservation.
+
+        Raises: InvalidInput.
+        """
+        return self._call(statements.SWEEP_TERMINAL_SPEND, {"limit": limit}, conn)
+
+    def sweep_waitpoints(self, *, limit: int = 200, conn: Connection[object] | None = None) -> SweepResult:
+        """Ends pending waitpoints whose time is over and that no suspension has bound. Oldest first, at most
+        limit.
+
+        Raises: InvalidInput.
+        """
+        return self._call(statements.SWEEP_WAITPOINTS, {"limit": limit}, conn)
+
+    def sweep_workers(self, *, limit: int = 200, conn: Connection[object] | None = None) -> SweepResult:
+        """Removes the registrations of workers that have not been heard of for their liveness_ttl_ms. Their
+        leases are left to run out. Longest unheard first, at most limit.
+
+        Raises: InvalidInput.
+        """
+        return self._call(statements.SWEEP_WORKERS, {"limit": limit}, conn)
+
     def tail_stream(
         self,
         execution_id: str,
@@ -2750,6 +3496,29 @@ class Methods(ABC):
                 "visibility": visibility,
             },
             conn,
+        )
+
+    def tick(
+        self,
+        *,
+        limit: int = 200,
+        only: Sequence[str] | None = None,
+        force: bool = False,
+        max_ms: int = 1000,
+        conn: Connection[object] | None = None,
+    ) -> list[TickRow]:
+        """Runs the steps of maintenance that are due, one row each; skipped are those that are not, that are
+        switched off, that another caller runs, or for which no time was left. Then wakes the subscribers
+        of event families that notify by tick. limit: rows per step. only: these steps, named as their
+        functions without ff_. force: now, whatever their interval. max_ms: no further step starts after
+        that time. A row with more: call again at once. A row with errors: see ff_reconciler_error; what
+        failed is tried again later and does not keep the rest from being done. Call it from pg_cron, pyff
+        maintain, or a worker that found nothing to do. Any number may.
+
+        Raises: InvalidInput.
+        """
+        return self._call(
+            statements.TICK, {"limit": limit, "only": array(only), "force": force, "max_ms": max_ms}, conn
         )
 
     def trim_events(self, *, limit: int = 10000, conn: Connection[object] | None = None) -> SweepResult:
@@ -2792,6 +3561,47 @@ class Methods(ABC):
         """
         return self._call(statements.TRIM_STREAMS, {"limit": limit}, conn)
 
+    def unblock_execution(
+        self, execution_id: str, *, expected_reason: str | None = None, conn: Connection[object] | None = None
+    ) -> UnblockExecutionResult:
+        """Lets an execution go that is held by an operator or waits for a quota policy or budget, whatever
+        room there is: it is settled, and a claim asks for admission again. expected_reason: only if that
+        is what it waits for.
+
+        Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotEligible.
+        """
+        return self._call(
+            statements.UNBLOCK_EXECUTION,
+            {"execution_id": execution_id, "expected_reason": expected_reason},
+            conn,
+        )
+
+    def update_budget(
+        self,
+        budget_id: str,
+        dimension: str,
+        *,
+        hard_limit: int | None = None,
+        soft_limit: int | None = None,
+        conn: Connection[object] | None = None,
+    ) -> UpdateBudgetResult:
+        """Sets the limits of one dimension of a budget, 0 or NULL for none; a new dimension is added. A
+        budget that was breached is open again when no hard limit is reached any more: what was cancelled
+        stays so, what waited may be claimed.
+
+        Raises: InvalidInput, BudgetNotFound.
+        """
+        return self._call(
+            statements.UPDATE_BUDGET,
+            {
+                "budget_id": budget_id,
+                "dimension": dimension,
+                "hard_limit": hard_limit,
+                "soft_limit": soft_limit,
+            },
+            conn,
+        )
+
     def update_progress(
         self,
         execution_id: str,
@@ -2819,6 +3629,34 @@ class Methods(ABC):
                 "attempt_id": attempt_id,
                 "percent": percent,
                 "message": message,
+            },
+            conn,
+        )
+
+    def update_quota_policy(
+        self,
+        quota_policy_id: str,
+        *,
+        window_seconds: int | None = None,
+        max_requests_per_window: int | None = None,
+        max_concurrent: int | None = None,
+        jitter_ms: int | None = None,
+        conn: Connection[object] | None = None,
+    ) -> UpdateQuotaPolicyResult:
+        """Changes the limits of a quota policy; NULL keeps one as it is. Executions that wait for it are let
+        go as far as the new limits have room (10 000 at once; ff_sweep_admissions goes on). Lower limits
+        interrupt nobody who runs.
+
+        Raises: InvalidInput, InvalidQuotaSpec, QuotaPolicyNotFound.
+        """
+        return self._call(
+            statements.UPDATE_QUOTA_POLICY,
+            {
+                "quota_policy_id": quota_policy_id,
+                "window_seconds": window_seconds,
+                "max_requests_per_window": max_requests_per_window,
+                "max_concurrent": max_concurrent,
+                "jitter_ms": jitter_ms,
             },
             conn,
         )

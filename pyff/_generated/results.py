@@ -61,6 +61,28 @@ class ApplyDependencyToChildResult:
 
 
 @dataclass(frozen=True, slots=True)
+class AttachBudgetResult:
+    """What ff_attach_budget returns."""
+
+    outcome: Literal["attached", "already_attached"]
+
+
+@dataclass(frozen=True, slots=True)
+class AttachQuotaResult:
+    """What ff_attach_quota returns."""
+
+    outcome: Literal["attached", "already_attached"]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockExecutionForAdmissionResult:
+    """What ff_block_execution_for_admission returns."""
+
+    outcome: Literal["blocked", "already_blocked"]
+    eligibility_state: Literal["blocked_by_quota", "blocked_by_budget", "blocked_by_operator"]
+
+
+@dataclass(frozen=True, slots=True)
 class CancelExecutionResult:
     """What ff_cancel_execution returns."""
 
@@ -117,6 +139,16 @@ class ChangePriorityResult:
     outcome: Literal["changed", "unchanged"]
     old_priority: int
     new_priority: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckAdmissionResult:
+    """What ff_check_admission returns."""
+
+    outcome: Literal["admitted", "already_admitted", "rate_exceeded", "concurrency_exceeded"]
+    retry_after_ms: int | None
+    active_concurrency: int
+    window_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +229,15 @@ class CompleteResult:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateBudgetResult:
+    """What ff_create_budget returns."""
+
+    outcome: Literal["created", "already_satisfied"]
+    budget_id: str
+    next_reset_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class CreateExecutionResult:
     """What ff_create_execution returns."""
 
@@ -227,6 +268,23 @@ class CreateFlowResult:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateQuotaPolicyResult:
+    """What ff_create_quota_policy returns."""
+
+    outcome: Literal["created", "already_satisfied"]
+    quota_policy_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateScheduleResult:
+    """What ff_create_schedule returns."""
+
+    outcome: Literal["created", "already_satisfied", "replaced"]
+    schedule_id: str
+    next_fire_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class CreateWaitpointResult:
     """What ff_create_waitpoint returns."""
 
@@ -245,6 +303,13 @@ class DelayResult:
     public_state: PublicState
     delay_until_ms: int | None
     replayed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteScheduleResult:
+    """What ff_delete_schedule returns."""
+
+    outcome: Literal["deleted", "already_satisfied"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,6 +414,59 @@ class DescribeFlowResult:
 
 
 @dataclass(frozen=True, slots=True)
+class DescribeScheduleResult:
+    """What ff_describe_schedule returns."""
+
+    schedule_id: str
+    namespace: str
+    lane_id: str
+    execution_kind: str
+    state: Literal["active", "paused", "ended"]
+    cron: str | None
+    interval_ms: int | None
+    time_zone: str
+    catch_up: Literal["skip", "latest", "all"]
+    max_catch_up: int
+    grace_ms: int
+    start_at_ms: int | None
+    end_at_ms: int | None
+    payload: bytes | None
+    payload_encoding: str | None
+    priority: int | None
+    policy: Mapping[str, JsonValue]
+    tags: Mapping[str, str]
+    required_capabilities: tuple[str, ...]
+    creator: str
+    next_fire_at_ms: int | None
+    due_at_ms: int | None
+    fire_count: int
+    last_fire_at_ms: int | None
+    last_fired_at_ms: int | None
+    last_execution_id: str | None
+    error_count: int
+    last_error: str | None
+    last_error_at_ms: int | None
+    paused_at_ms: int | None
+    paused_reason: str | None
+    created_at_ms: int
+    updated_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DetachBudgetResult:
+    """What ff_detach_budget returns."""
+
+    outcome: Literal["detached", "not_attached"]
+
+
+@dataclass(frozen=True, slots=True)
+class DetachQuotaResult:
+    """What ff_detach_quota returns."""
+
+    outcome: Literal["detached", "not_attached"]
+
+
+@dataclass(frozen=True, slots=True)
 class DispatchCompletionResult:
     """What ff_dispatch_completion returns."""
 
@@ -447,6 +565,30 @@ class FailResult:
 
 
 @dataclass(frozen=True, slots=True)
+class FireScheduleResult:
+    """What ff_fire_schedule returns."""
+
+    outcome: Literal["fired", "duplicate"]
+    execution_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class FireSchedulesResult:
+    """What ff_fire_schedules returns."""
+
+    processed: int
+    errors: int
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetStepsResult:
+    """What ff_forget_steps returns."""
+
+    forgotten: int
+
+
+@dataclass(frozen=True, slots=True)
 class FrameRow:
     """What ff_read_stream or ff_tail_stream returns."""
 
@@ -460,6 +602,35 @@ class FrameRow:
     source: str
     correlation_id: str | None
     summary_version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GetBudgetStatusRow:
+    """What ff_get_budget_status returns."""
+
+    budget_id: str
+    scope_type: str
+    scope_id: str
+    enforcement_mode: Literal["strict", "warn"]
+    on_hard_limit: Literal["fail", "block", "cancel_pending", "cancel_all"]
+    on_soft_limit: Literal["warn", "none"]
+    reset_interval_ms: int
+    next_reset_at_ms: int | None
+    last_reset_at_ms: int | None
+    reset_epoch: int
+    reset_count: int
+    release_on_terminal: bool
+    breached: bool
+    breach_count: int
+    soft_breach_count: int
+    last_breach_at_ms: int | None
+    last_breach_dim: str | None
+    created_at_ms: int
+    updated_at_ms: int
+    dimension: str | None
+    current_usage: int | None
+    hard_limit: int | None
+    soft_limit: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -684,6 +855,28 @@ class ListPendingWaitpointsRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ListSchedulesRow:
+    """What ff_list_schedules returns."""
+
+    cursor: str
+    schedule_id: str
+    namespace: str
+    lane_id: str
+    execution_kind: str
+    state: Literal["active", "paused", "ended"]
+    cron: str | None
+    interval_ms: int | None
+    time_zone: str
+    catch_up: Literal["skip", "latest", "all"]
+    next_fire_at_ms: int | None
+    last_fire_at_ms: int | None
+    last_execution_id: str | None
+    fire_count: int
+    error_count: int
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class ListSignalsRow:
     """What ff_list_signals returns."""
 
@@ -803,12 +996,28 @@ class ObserveSignalsRow:
 
 
 @dataclass(frozen=True, slots=True)
+class PauseScheduleResult:
+    """What ff_pause_schedule returns."""
+
+    outcome: Literal["paused", "already_satisfied"]
+    paused_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class PingResult:
     """What ff_ping returns."""
 
     ok: bool
     server_time_ms: int
     schema_version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewScheduleRow:
+    """What ff_preview_schedule returns."""
+
+    fire_at_ms: int
+    fire_at_local: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -846,6 +1055,17 @@ class PromoteDelayedResult:
 
     outcome: Literal["promoted", "not_due", "not_delayed", "not_found"]
     public_state: PublicState | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBudgetUsageAndLimitsRow:
+    """What ff_read_budget_usage_and_limits returns."""
+
+    dimension: str
+    current_usage: int
+    hard_limit: int | None
+    soft_limit: int | None
+    hard_exhausted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -1035,6 +1255,19 @@ class ReadOperatorEventsRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadQuotaPolicyLimitsResult:
+    """What ff_read_quota_policy_limits returns."""
+
+    window_seconds: int
+    max_requests_per_window: int
+    max_concurrent: int
+    jitter_ms: int
+    active_concurrency: int
+    window_count: int
+    is_unlimited: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ReadSignalEventsRow:
     """What ff_read_signal_events returns."""
 
@@ -1054,6 +1287,18 @@ class ReadSignalEventsRow:
     source_identity: str | None
     effect: Literal["buffered", "appended", "satisfied"] | None
     details: Mapping[str, JsonValue] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadStepsRow:
+    """What ff_read_steps returns."""
+
+    name: str
+    result: bytes | None
+    result_encoding: str | None
+    attempt_index: int
+    recorded_at_ms: int
+    cursor: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -1155,11 +1400,39 @@ class ReclaimRow:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordStepResult:
+    """What ff_record_step returns."""
+
+    outcome: Literal["recorded", "already_recorded"]
+    name: str
+    result: bytes | None
+    result_encoding: str | None
+    attempt_index: int
+    recorded_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class RegisterWorkerResult:
     """What ff_register_worker returns."""
 
     outcome: Literal["registered", "refreshed"]
     next_expiry_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseAdmissionResult:
+    """What ff_release_admission returns."""
+
+    outcome: Literal["released", "already_released"]
+    active_concurrency: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseBudgetResult:
+    """What ff_release_budget returns."""
+
+    outcome: Literal["released", "nothing_to_release"]
+    dimensions: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -1190,6 +1463,14 @@ class ReplayExecutionResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ResetBudgetResult:
+    """What ff_reset_budget returns."""
+
+    outcome: Literal["reset"]
+    next_reset_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class ResolveExecutionFlowIdResult:
     """What ff_resolve_execution_flow_id returns."""
 
@@ -1203,6 +1484,14 @@ class ResumeExecutionResult:
     outcome: Literal["resumed"]
     public_state: PublicState
     delay_until_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeScheduleResult:
+    """What ff_resume_schedule returns."""
+
+    outcome: Literal["resumed", "already_satisfied"]
+    next_fire_at_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -1281,6 +1570,15 @@ class SetLaneStateResult:
     outcome: Literal["created", "changed", "unchanged"]
     previous_state: Literal["active", "paused", "draining", "disabled"] | None
     state: Literal["active", "paused", "draining", "disabled"]
+
+
+@dataclass(frozen=True, slots=True)
+class SetReconcilerResult:
+    """What ff_set_reconciler returns."""
+
+    name: str
+    enabled: bool
+    interval_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -1378,12 +1676,63 @@ class SuspendRow:
 @dataclass(frozen=True, slots=True)
 class SweepResult:
     """What ff_dispatch_completions, ff_drain_cancel_backlog, ff_drain_sibling_cancels, ff_project_flows,
-    ff_trim_events, ff_trim_retention or ff_trim_streams returns.
+    ff_sweep_admissions, ff_sweep_attempt_timeouts, ff_sweep_budget_breaches, ff_sweep_budget_resets,
+    ff_sweep_claim_grants, ff_sweep_deadlines, ff_sweep_delayed, ff_sweep_expired, ff_sweep_expired_leases,
+    ff_sweep_suspensions, ff_sweep_terminal_spend, ff_sweep_waitpoints, ff_sweep_workers, ff_trim_events,
+    ff_trim_retention or ff_trim_streams returns.
     """
 
     processed: int
     errors: int
     more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TickRow:
+    """What ff_tick returns."""
+
+    step: str
+    processed: int
+    errors: int
+    more: bool
+    skipped: bool
+    elapsed_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnblockExecutionResult:
+    """What ff_unblock_execution returns."""
+
+    outcome: Literal["unblocked", "not_blocked"]
+    public_state: PublicState
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateBudgetResult:
+    """What ff_update_budget returns."""
+
+    outcome: Literal["updated", "unchanged"]
+    breached: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateQuotaPolicyResult:
+    """What ff_update_quota_policy returns."""
+
+    outcome: Literal["updated", "unchanged"]
+    released: int
+
+
+@dataclass(frozen=True, slots=True)
+class UsageResult:
+    """What ff_record_spend, ff_report_usage or ff_report_usage_admin returns."""
+
+    outcome: Literal["ok", "soft_breach", "hard_breach", "already_applied"]
+    applied: bool
+    dimension: str | None
+    current_usage: int | None
+    limit_value: int | None
+    original_outcome: Literal["ok", "soft_breach", "hard_breach"] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -1408,25 +1757,36 @@ __all__ = [
     "AddExecutionToFlowResult",
     "AppendFrameResult",
     "ApplyDependencyToChildResult",
+    "AttachBudgetResult",
+    "AttachQuotaResult",
+    "BlockExecutionForAdmissionResult",
     "CancelExecutionResult",
     "CancelFlowHeaderResult",
     "CancelFlowResult",
     "CancelResult",
     "CapabilitiesRow",
     "ChangePriorityResult",
+    "CheckAdmissionResult",
     "CheckInvariantsRow",
     "ClaimForWorkerResult",
     "ClaimRow",
     "CloseWaitpointResult",
     "CompleteManyRow",
     "CompleteResult",
+    "CreateBudgetResult",
     "CreateExecutionResult",
     "CreateExecutionsRow",
     "CreateFlowResult",
+    "CreateQuotaPolicyResult",
+    "CreateScheduleResult",
     "CreateWaitpointResult",
     "DelayResult",
+    "DeleteScheduleResult",
     "DescribeExecutionResult",
     "DescribeFlowResult",
+    "DescribeScheduleResult",
+    "DetachBudgetResult",
+    "DetachQuotaResult",
     "DispatchCompletionResult",
     "EdgeRow",
     "EvaluateFlowEligibilityResult",
@@ -1435,7 +1795,11 @@ __all__ = [
     "ExpireExecutionResult",
     "ExpireSuspensionResult",
     "FailResult",
+    "FireScheduleResult",
+    "FireSchedulesResult",
+    "ForgetStepsResult",
     "FrameRow",
+    "GetBudgetStatusRow",
     "GetExecutionNamespaceResult",
     "GetExecutionResult",
     "GetExecutionTagResult",
@@ -1453,6 +1817,7 @@ __all__ = [
     "ListFlowsRow",
     "ListLanesRow",
     "ListPendingWaitpointsRow",
+    "ListSchedulesRow",
     "ListSignalsRow",
     "ListSuspendedRow",
     "ListWaitpointHmacKidsRow",
@@ -1460,10 +1825,13 @@ __all__ = [
     "MarkLeaseExpiredIfDueResult",
     "MarkWorkerDeadResult",
     "ObserveSignalsRow",
+    "PauseScheduleResult",
     "PingResult",
+    "PreviewScheduleRow",
     "ProgressResult",
     "ProjectFlowSummaryResult",
     "PromoteDelayedResult",
+    "ReadBudgetUsageAndLimitsRow",
     "ReadCompletionsRow",
     "ReadCurrentAttemptIndexResult",
     "ReadDependencyInputsRow",
@@ -1475,7 +1843,9 @@ __all__ = [
     "ReadFlowEventsRow",
     "ReadLeaseEventsRow",
     "ReadOperatorEventsRow",
+    "ReadQuotaPolicyLimitsResult",
     "ReadSignalEventsRow",
+    "ReadStepsRow",
     "ReadSummaryResult",
     "ReadSuspensionEventsRow",
     "ReadTotalAttemptCountResult",
@@ -1483,12 +1853,17 @@ __all__ = [
     "ReadWorkerEventsRow",
     "RebaseEventsResult",
     "ReclaimRow",
+    "RecordStepResult",
     "RegisterWorkerResult",
+    "ReleaseAdmissionResult",
+    "ReleaseBudgetResult",
     "RenewManyRow",
     "RenewResult",
     "ReplayExecutionResult",
+    "ResetBudgetResult",
     "ResolveExecutionFlowIdResult",
     "ResumeExecutionResult",
+    "ResumeScheduleResult",
     "RevokeLeaseResult",
     "RotateWaitpointHmacSecretResult",
     "SeedWaitpointHmacSecretResult",
@@ -1498,6 +1873,7 @@ __all__ = [
     "SetExecutionTagsResult",
     "SetFlowTagResult",
     "SetLaneStateResult",
+    "SetReconcilerResult",
     "SetSettingResult",
     "SettingResult",
     "SignalResult",
@@ -1507,6 +1883,11 @@ __all__ = [
     "SubmitFlowRow",
     "SuspendRow",
     "SweepResult",
+    "TickRow",
+    "UnblockExecutionResult",
+    "UpdateBudgetResult",
+    "UpdateQuotaPolicyResult",
+    "UsageResult",
     "WaitChildrenResult",
     "WatchStreamResult",
 ]

@@ -8,25 +8,36 @@ from pyff._generated.results import (
     AddExecutionToFlowResult,
     AppendFrameResult,
     ApplyDependencyToChildResult,
+    AttachBudgetResult,
+    AttachQuotaResult,
+    BlockExecutionForAdmissionResult,
     CancelExecutionResult,
     CancelFlowHeaderResult,
     CancelFlowResult,
     CancelResult,
     CapabilitiesRow,
     ChangePriorityResult,
+    CheckAdmissionResult,
     CheckInvariantsRow,
     ClaimForWorkerResult,
     ClaimRow,
     CloseWaitpointResult,
     CompleteManyRow,
     CompleteResult,
+    CreateBudgetResult,
     CreateExecutionResult,
     CreateExecutionsRow,
     CreateFlowResult,
+    CreateQuotaPolicyResult,
+    CreateScheduleResult,
     CreateWaitpointResult,
     DelayResult,
+    DeleteScheduleResult,
     DescribeExecutionResult,
     DescribeFlowResult,
+    DescribeScheduleResult,
+    DetachBudgetResult,
+    DetachQuotaResult,
     DispatchCompletionResult,
     EdgeRow,
     EvaluateFlowEligibilityResult,
@@ -35,7 +46,11 @@ from pyff._generated.results import (
     ExpireExecutionResult,
     ExpireSuspensionResult,
     FailResult,
+    FireScheduleResult,
+    FireSchedulesResult,
+    ForgetStepsResult,
     FrameRow,
+    GetBudgetStatusRow,
     GetExecutionNamespaceResult,
     GetExecutionResult,
     GetExecutionTagResult,
@@ -53,6 +68,7 @@ from pyff._generated.results import (
     ListFlowsRow,
     ListLanesRow,
     ListPendingWaitpointsRow,
+    ListSchedulesRow,
     ListSignalsRow,
     ListSuspendedRow,
     ListWaitpointHmacKidsRow,
@@ -60,10 +76,13 @@ from pyff._generated.results import (
     MarkLeaseExpiredIfDueResult,
     MarkWorkerDeadResult,
     ObserveSignalsRow,
+    PauseScheduleResult,
     PingResult,
+    PreviewScheduleRow,
     ProgressResult,
     ProjectFlowSummaryResult,
     PromoteDelayedResult,
+    ReadBudgetUsageAndLimitsRow,
     ReadCompletionsRow,
     ReadCurrentAttemptIndexResult,
     ReadDependencyInputsRow,
@@ -75,7 +94,9 @@ from pyff._generated.results import (
     ReadFlowEventsRow,
     ReadLeaseEventsRow,
     ReadOperatorEventsRow,
+    ReadQuotaPolicyLimitsResult,
     ReadSignalEventsRow,
+    ReadStepsRow,
     ReadSummaryResult,
     ReadSuspensionEventsRow,
     ReadTotalAttemptCountResult,
@@ -83,12 +104,17 @@ from pyff._generated.results import (
     ReadWorkerEventsRow,
     RebaseEventsResult,
     ReclaimRow,
+    RecordStepResult,
     RegisterWorkerResult,
+    ReleaseAdmissionResult,
+    ReleaseBudgetResult,
     RenewManyRow,
     RenewResult,
     ReplayExecutionResult,
+    ResetBudgetResult,
     ResolveExecutionFlowIdResult,
     ResumeExecutionResult,
+    ResumeScheduleResult,
     RevokeLeaseResult,
     RotateWaitpointHmacSecretResult,
     SeedWaitpointHmacSecretResult,
@@ -98,6 +124,7 @@ from pyff._generated.results import (
     SetExecutionTagsResult,
     SetFlowTagResult,
     SetLaneStateResult,
+    SetReconcilerResult,
     SetSettingResult,
     SettingResult,
     SignalResult,
@@ -107,6 +134,11 @@ from pyff._generated.results import (
     SubmitFlowRow,
     SuspendRow,
     SweepResult,
+    TickRow,
+    UnblockExecutionResult,
+    UpdateBudgetResult,
+    UpdateQuotaPolicyResult,
+    UsageResult,
     WaitChildrenResult,
     WatchStreamResult,
 )
@@ -178,6 +210,40 @@ from ff_apply_dependency_to_child(
 )
 
 
+ATTACH_BUDGET: Final[Statement[AttachBudgetResult]] = one(
+    """select outcome
+from ff_attach_budget(
+    p_budget_id => %(budget_id)s::text,
+    p_execution_id => %(execution_id)s::text,
+    p_flow_id => %(flow_id)s::uuid
+)""",
+    AttachBudgetResult,
+)
+
+
+ATTACH_QUOTA: Final[Statement[AttachQuotaResult]] = one(
+    """select outcome
+from ff_attach_quota(
+    p_quota_policy_id => %(quota_policy_id)s::text,
+    p_execution_id => %(execution_id)s::text,
+    p_flow_id => %(flow_id)s::uuid
+)""",
+    AttachQuotaResult,
+)
+
+
+BLOCK_EXECUTION_FOR_ADMISSION: Final[Statement[BlockExecutionForAdmissionResult]] = one(
+    """select outcome, eligibility_state
+from ff_block_execution_for_admission(
+    p_execution_id => %(execution_id)s::text,
+    p_reason => %(reason)s::text,
+    p_detail => %(detail)s::text,
+    p_not_before_ms => %(not_before_ms)s::bigint
+)""",
+    BlockExecutionForAdmissionResult,
+)
+
+
 CANCEL: Final[Statement[CancelResult]] = one(
     """select outcome, public_state, replayed
 from ff_cancel(
@@ -243,6 +309,17 @@ from ff_change_priority(
     p_priority => %(priority)s::integer
 )""",
     ChangePriorityResult,
+)
+
+
+CHECK_ADMISSION: Final[Statement[CheckAdmissionResult]] = one(
+    """select outcome, retry_after_ms, active_concurrency, window_count
+from ff_check_admission(
+    p_quota_policy_id => %(quota_policy_id)s::text,
+    p_execution_id => %(execution_id)s::text,
+    p_hold_ms => %(hold_ms)s::bigint
+)""",
+    CheckAdmissionResult,
 )
 
 
@@ -409,6 +486,25 @@ from ff_complete_many(
 )
 
 
+CREATE_BUDGET: Final[Statement[CreateBudgetResult]] = one(
+    """select outcome, budget_id, next_reset_at_ms
+from ff_create_budget(
+    p_budget_id => %(budget_id)s::text,
+    p_dimensions => %(dimensions)s::text[],
+    p_hard_limits => %(hard_limits)s::bigint[],
+    p_soft_limits => %(soft_limits)s::bigint[],
+    p_scope_type => %(scope_type)s::text,
+    p_scope_id => %(scope_id)s::text,
+    p_enforcement_mode => %(enforcement_mode)s::text,
+    p_on_hard_limit => %(on_hard_limit)s::text,
+    p_on_soft_limit => %(on_soft_limit)s::text,
+    p_reset_interval_ms => %(reset_interval_ms)s::bigint,
+    p_release_on_terminal => %(release_on_terminal)s::boolean
+)""",
+    CreateBudgetResult,
+)
+
+
 CREATE_EXECUTION: Final[Statement[CreateExecutionResult]] = one(
     """select outcome, execution_id, public_state, created_at_ms
 from ff_create_execution(
@@ -469,6 +565,47 @@ from ff_create_flow(
 )
 
 
+CREATE_QUOTA_POLICY: Final[Statement[CreateQuotaPolicyResult]] = one(
+    """select outcome, quota_policy_id
+from ff_create_quota_policy(
+    p_quota_policy_id => %(quota_policy_id)s::text,
+    p_window_seconds => %(window_seconds)s::bigint,
+    p_max_requests_per_window => %(max_requests_per_window)s::bigint,
+    p_max_concurrent => %(max_concurrent)s::bigint,
+    p_jitter_ms => %(jitter_ms)s::bigint
+)""",
+    CreateQuotaPolicyResult,
+)
+
+
+CREATE_SCHEDULE: Final[Statement[CreateScheduleResult]] = one(
+    """select outcome, schedule_id, next_fire_at_ms
+from ff_create_schedule(
+    p_schedule_id => %(schedule_id)s::text,
+    p_lane_id => %(lane_id)s::text,
+    p_cron => %(cron)s::text,
+    p_interval_ms => %(interval_ms)s::bigint,
+    p_time_zone => %(time_zone)s::text,
+    p_catch_up => %(catch_up)s::text,
+    p_payload => %(payload)s::bytea,
+    p_payload_encoding => %(payload_encoding)s::text,
+    p_execution_kind => %(execution_kind)s::text,
+    p_priority => %(priority)s::integer,
+    p_policy => %(policy)s::jsonb,
+    p_tags => %(tags)s::jsonb,
+    p_required_capabilities => %(required_capabilities)s::text[],
+    p_namespace => %(namespace)s::text,
+    p_start_at_ms => %(start_at_ms)s::bigint,
+    p_end_at_ms => %(end_at_ms)s::bigint,
+    p_max_catch_up => %(max_catch_up)s::integer,
+    p_grace_ms => %(grace_ms)s::bigint,
+    p_creator => %(creator)s::text,
+    p_replace => %(replace)s::boolean
+)""",
+    CreateScheduleResult,
+)
+
+
 CREATE_WAITPOINT: Final[Statement[CreateWaitpointResult]] = one(
     """select outcome, waitpoint_id, waitpoint_key, waitpoint_token, expires_at_ms
 from ff_create_waitpoint(
@@ -505,6 +642,15 @@ from ff_delay_execution(
     p_source => %(source)s::text
 )""",
     converting(DelayResult, {1: public_state}),
+)
+
+
+DELETE_SCHEDULE: Final[Statement[DeleteScheduleResult]] = one(
+    """select outcome
+from ff_delete_schedule(
+    p_schedule_id => %(schedule_id)s::text
+)""",
+    DeleteScheduleResult,
 )
 
 
@@ -589,6 +735,40 @@ from ff_describe_flow(
     p_flow_id => %(flow_id)s::uuid
 )""",
     converting(DescribeFlowResult, {14: tuple}),
+)
+
+
+DESCRIBE_SCHEDULE: Final[Statement[DescribeScheduleResult | None]] = at_most_one(
+    """select schedule_id, namespace, lane_id, execution_kind, state, cron, interval_ms, time_zone,
+    catch_up, max_catch_up, grace_ms, start_at_ms, end_at_ms, payload, payload_encoding, priority,
+    policy, tags, required_capabilities, creator, next_fire_at_ms, due_at_ms, fire_count,
+    last_fire_at_ms, last_fired_at_ms, last_execution_id, error_count, last_error, last_error_at_ms,
+    paused_at_ms, paused_reason, created_at_ms, updated_at_ms
+from ff_describe_schedule(
+    p_schedule_id => %(schedule_id)s::text
+)""",
+    converting(DescribeScheduleResult, {18: tuple}),
+)
+
+
+DETACH_BUDGET: Final[Statement[DetachBudgetResult]] = one(
+    """select outcome
+from ff_detach_budget(
+    p_budget_id => %(budget_id)s::text,
+    p_execution_id => %(execution_id)s::text,
+    p_flow_id => %(flow_id)s::uuid
+)""",
+    DetachBudgetResult,
+)
+
+
+DETACH_QUOTA: Final[Statement[DetachQuotaResult]] = one(
+    """select outcome
+from ff_detach_quota(
+    p_execution_id => %(execution_id)s::text,
+    p_flow_id => %(flow_id)s::uuid
+)""",
+    DetachQuotaResult,
 )
 
 
@@ -702,6 +882,47 @@ from ff_fail_execution(
     p_source => %(source)s::text
 )""",
     converting(FailResult, {1: public_state}),
+)
+
+
+FIRE_SCHEDULE: Final[Statement[FireScheduleResult]] = one(
+    """select outcome, execution_id
+from ff_fire_schedule(
+    p_schedule_id => %(schedule_id)s::text,
+    p_idempotency_key => %(idempotency_key)s::text
+)""",
+    FireScheduleResult,
+)
+
+
+FIRE_SCHEDULES: Final[Statement[FireSchedulesResult]] = one(
+    """select processed, errors, more
+from ff_fire_schedules(
+    p_limit => %(limit)s::integer
+)""",
+    FireSchedulesResult,
+)
+
+
+FORGET_STEPS: Final[Statement[ForgetStepsResult]] = one(
+    """select forgotten
+from ff_forget_steps(
+    p_execution_id => %(execution_id)s::text,
+    p_from => %(from_)s::text
+)""",
+    ForgetStepsResult,
+)
+
+
+GET_BUDGET_STATUS: Final[Statement[list[GetBudgetStatusRow]]] = many(
+    """select budget_id, scope_type, scope_id, enforcement_mode, on_hard_limit, on_soft_limit,
+    reset_interval_ms, next_reset_at_ms, last_reset_at_ms, reset_epoch, reset_count,
+    release_on_terminal, breached, breach_count, soft_breach_count, last_breach_at_ms,
+    last_breach_dim, created_at_ms, updated_at_ms, dimension, current_usage, hard_limit, soft_limit
+from ff_get_budget_status(
+    p_budget_id => %(budget_id)s::text
+)""",
+    GetBudgetStatusRow,
 )
 
 
@@ -936,6 +1157,20 @@ from ff_list_pending_waitpoints(
 )
 
 
+LIST_SCHEDULES: Final[Statement[list[ListSchedulesRow]]] = many(
+    """select cursor, schedule_id, namespace, lane_id, execution_kind, state, cron, interval_ms, time_zone,
+    catch_up, next_fire_at_ms, last_fire_at_ms, last_execution_id, fire_count, error_count,
+    last_error
+from ff_list_schedules(
+    p_lane_id => %(lane_id)s::text,
+    p_namespace => %(namespace)s::text,
+    p_after => %(after)s::text,
+    p_limit => %(limit)s::integer
+)""",
+    ListSchedulesRow,
+)
+
+
 LIST_SIGNALS: Final[Statement[list[ListSignalsRow]]] = many(
     """select seq, signal_id, signal_name, signal_category, source_type, source_identity, correlation_id,
     accepted_at_ms, payload, payload_encoding, waitpoint_id, waitpoint_key, matched, consumed,
@@ -1020,10 +1255,34 @@ from ff_observe_signals(
 )
 
 
+PAUSE_SCHEDULE: Final[Statement[PauseScheduleResult]] = one(
+    """select outcome, paused_at_ms
+from ff_pause_schedule(
+    p_schedule_id => %(schedule_id)s::text,
+    p_reason => %(reason)s::text
+)""",
+    PauseScheduleResult,
+)
+
+
 PING: Final[Statement[PingResult]] = one(
     """select ok, server_time_ms, schema_version
 from ff_ping()""",
     PingResult,
+)
+
+
+PREVIEW_SCHEDULE: Final[Statement[list[PreviewScheduleRow]]] = many(
+    """select fire_at_ms, fire_at_local
+from ff_preview_schedule(
+    p_cron => %(cron)s::text,
+    p_interval_ms => %(interval_ms)s::bigint,
+    p_time_zone => %(time_zone)s::text,
+    p_start_at_ms => %(start_at_ms)s::bigint,
+    p_end_at_ms => %(end_at_ms)s::bigint,
+    p_limit => %(limit)s::integer
+)""",
+    PreviewScheduleRow,
 )
 
 
@@ -1065,6 +1324,15 @@ from ff_promote_delayed(
     p_execution_id => %(execution_id)s::text
 )""",
     converting(PromoteDelayedResult, {1: public_state}),
+)
+
+
+READ_BUDGET_USAGE_AND_LIMITS: Final[Statement[list[ReadBudgetUsageAndLimitsRow]]] = many(
+    """select dimension, current_usage, hard_limit, soft_limit, hard_exhausted
+from ff_read_budget_usage_and_limits(
+    p_budget_id => %(budget_id)s::text
+)""",
+    ReadBudgetUsageAndLimitsRow,
 )
 
 
@@ -1218,6 +1486,16 @@ from ff_read_operator_events(
 )
 
 
+READ_QUOTA_POLICY_LIMITS: Final[Statement[ReadQuotaPolicyLimitsResult | None]] = at_most_one(
+    """select window_seconds, max_requests_per_window, max_concurrent, jitter_ms, active_concurrency,
+    window_count, is_unlimited
+from ff_read_quota_policy_limits(
+    p_quota_policy_id => %(quota_policy_id)s::text
+)""",
+    ReadQuotaPolicyLimitsResult,
+)
+
+
 READ_SIGNAL_EVENTS: Final[Statement[list[ReadSignalEventsRow]]] = many(
     """select cursor, event_id, event_type, execution_id, flow_id, lane_id, namespace, tags,
     occurred_at_ms, suspension_id, waitpoint_id, signal_id, source_type, source_identity, effect,
@@ -1234,6 +1512,17 @@ from ff_read_signal_events(
     p_watermark => %(watermark)s::boolean
 )""",
     ReadSignalEventsRow,
+)
+
+
+READ_STEPS: Final[Statement[list[ReadStepsRow]]] = many(
+    """select name, result, result_encoding, attempt_index, recorded_at_ms, cursor
+from ff_read_steps(
+    p_execution_id => %(execution_id)s::text,
+    p_after => %(after)s::text,
+    p_limit => %(limit)s::integer
+)""",
+    ReadStepsRow,
 )
 
 
@@ -1340,6 +1629,30 @@ from ff_reclaim_execution(
 )
 
 
+RECORD_SPEND: Final[Statement[UsageResult]] = one(
+    """select outcome, applied, dimension, current_usage, limit_value, original_outcome
+from ff_record_spend(
+    p_budget_id => %(budget_id)s::text,
+    p_execution_id => %(execution_id)s::text,
+    p_deltas => %(deltas)s::jsonb,
+    p_idempotency_key => %(idempotency_key)s::text
+)""",
+    UsageResult,
+)
+
+
+RECORD_STEP: Final[Statement[RecordStepResult]] = one(
+    """select outcome, name, result, result_encoding, attempt_index, recorded_at_ms
+from ff_record_step(
+    p_handle => %(handle)s::text,
+    p_name => %(name)s::text,
+    p_result => %(result)s::bytea,
+    p_result_encoding => %(result_encoding)s::text
+)""",
+    RecordStepResult,
+)
+
+
 REGISTER_WORKER: Final[Statement[RegisterWorkerResult]] = one(
     """select outcome, next_expiry_ms
 from ff_register_worker(
@@ -1351,6 +1664,27 @@ from ff_register_worker(
     p_namespace => %(namespace)s::text
 )""",
     RegisterWorkerResult,
+)
+
+
+RELEASE_ADMISSION: Final[Statement[ReleaseAdmissionResult]] = one(
+    """select outcome, active_concurrency
+from ff_release_admission(
+    p_quota_policy_id => %(quota_policy_id)s::text,
+    p_execution_id => %(execution_id)s::text,
+    p_refund_rate => %(refund_rate)s::boolean
+)""",
+    ReleaseAdmissionResult,
+)
+
+
+RELEASE_BUDGET: Final[Statement[ReleaseBudgetResult]] = one(
+    """select outcome, dimensions
+from ff_release_budget(
+    p_budget_id => %(budget_id)s::text,
+    p_execution_id => %(execution_id)s::text
+)""",
+    ReleaseBudgetResult,
 )
 
 
@@ -1399,6 +1733,38 @@ from ff_replay_execution(
 )
 
 
+REPORT_USAGE: Final[Statement[UsageResult]] = one(
+    """select outcome, applied, dimension, current_usage, limit_value, original_outcome
+from ff_report_usage(
+    p_handle => %(handle)s::text,
+    p_budget_id => %(budget_id)s::text,
+    p_deltas => %(deltas)s::jsonb,
+    p_dedup_key => %(dedup_key)s::text
+)""",
+    UsageResult,
+)
+
+
+REPORT_USAGE_ADMIN: Final[Statement[UsageResult]] = one(
+    """select outcome, applied, dimension, current_usage, limit_value, original_outcome
+from ff_report_usage_admin(
+    p_budget_id => %(budget_id)s::text,
+    p_deltas => %(deltas)s::jsonb,
+    p_dedup_key => %(dedup_key)s::text
+)""",
+    UsageResult,
+)
+
+
+RESET_BUDGET: Final[Statement[ResetBudgetResult]] = one(
+    """select outcome, next_reset_at_ms
+from ff_reset_budget(
+    p_budget_id => %(budget_id)s::text
+)""",
+    ResetBudgetResult,
+)
+
+
 RESOLVE_EXECUTION_FLOW_ID: Final[Statement[ResolveExecutionFlowIdResult | None]] = at_most_one(
     """select flow_id
 from ff_resolve_execution_flow_id(
@@ -1416,6 +1782,15 @@ from ff_resume_execution(
     p_resume_delay_ms => %(resume_delay_ms)s::bigint
 )""",
     converting(ResumeExecutionResult, {1: public_state}),
+)
+
+
+RESUME_SCHEDULE: Final[Statement[ResumeScheduleResult]] = one(
+    """select outcome, next_fire_at_ms
+from ff_resume_schedule(
+    p_schedule_id => %(schedule_id)s::text
+)""",
+    ResumeScheduleResult,
 )
 
 
@@ -1517,6 +1892,17 @@ from ff_set_lane_state(
     p_reason => %(reason)s::text
 )""",
     SetLaneStateResult,
+)
+
+
+SET_RECONCILER: Final[Statement[SetReconcilerResult]] = one(
+    """select name, enabled, interval_ms
+from ff_set_reconciler(
+    p_name => %(name)s::text,
+    p_enabled => %(enabled)s::boolean,
+    p_interval_ms => %(interval_ms)s::bigint
+)""",
+    SetReconcilerResult,
 )
 
 
@@ -1636,6 +2022,124 @@ from ff_suspend_execution(
 )
 
 
+SWEEP_ADMISSIONS: Final[Statement[SweepResult]] = one(
+    """select processed, errors, more
+from ff_sweep_admissions(
+    p_limit => %(limit)s::integer,
+    p_lane_id => %(lane_id)s::text
+)""",
+    SweepResult,
+)
+
+
+SWEEP_ATTEMPT_TIMEOUTS: Final[Statement[SweepResult]] = one(
+    """select processed, errors, more
+from ff_sweep_attempt_timeouts(
+    p_limit => %(limit)s::integer
+)""",
+    SweepResult,
+)
+
+
+SWEEP_BUDGET_BREACHES: Final[Statement[SweepResult]] = one(
+    """select processed, errors, more
+from ff_sweep_budget_breaches(
+    p_limit => %(limit)s::integer
+)""",
+    SweepResult,
+)
+
+
+SWEEP_BUDGET_RESETS: Final[Statement[SweepResult]] = one(
+    """select processed, errors, more
+from ff_sweep_budget_resets(
+    p_limit => %(limit)s::integer
+)""",
+    SweepResult,
+)
+
+
+SWEEP_CLAIM_GRANTS: Final[Statement[SweepResult]] = one(
+    """select processed, errors, more
+from ff_sweep_claim_grants(
+    p_limit => %(limit)s::integer
+)""",
+    SweepResult,
+)
+
+
+SWEEP_DEADLINES: Final[Statement[SweepResult]] = one(
+    """select processed, errors, more
+from ff_sweep_deadlines(
+    p_limit => %(limit)s::integer
+)""",
+    SweepResult,
+)
+
+
+SWEEP_DELAYED: Final[Statement[SweepResult]] = one(
+    """select processed, errors, more
+from ff_sweep_delayed(
+    p_limit => %(limit)s::integer
+)""",
+    SweepResult,
+)
+
+
+SWEEP_EXPIRED: Final[Statement[SweepResult]] = one(
+    """select processed, errors, more
+from ff_sweep_expired(
+    p_limit => %(limit)s::integer
+)""",
+    SweepResult,
+)
+
+
+SWEEP_EXPIRED_LEASES: Final[Statement[SweepResult]] = one(
+    """select processed, errors, more
+from ff_sweep_expired_leases(
+    p_limit => %(limit)s::integer
+)""",
+    SweepResult,
+)
+
+
+SWEEP_SUSPENSIONS: Final[Statement[SweepResult]] = one(
+    """select processed, errors, more
+from ff_sweep_suspensions(
+    p_limit => %(limit)s::integer
+)""",
+    SweepResult,
+)
+
+
+SWEEP_TERMINAL_SPEND: Final[Statement[SweepResult]] = one(
+    """select processed, errors, more
+from ff_sweep_terminal_spend(
+    p_limit => %(limit)s::integer
+)""",
+    SweepResult,
+)
+
+
+SWEEP_WAITPOINTS: Final[Statement[SweepResult]] = one(
+    """select processed, errors, more
+from ff_sweep_waitpoints(
+    p_limit => %(limit)s::integer
+)""",
+    SweepResult,
+)
+
+
+SWEEP_WORKERS: Final[Statement[SweepResult]] = one(
+    """select processed, errors, more
+from ff_sweep_workers(
+    p_limit => %(limit)s::integer
+)""",
+    SweepResult,
+)
+
+
 TAIL_STREAM: Final[Statement[list[FrameRow]]] = many(
     """select frame_id, ts_ms, seq, frame_type, mode, payload, encoding, source, correlation_id,
     summary_version
@@ -1648,6 +2152,18 @@ from ff_tail_stream(
     p_visibility => %(visibility)s::text
 )""",
     FrameRow,
+)
+
+
+TICK: Final[Statement[list[TickRow]]] = many(
+    """select step, processed, errors, more, skipped, elapsed_ms
+from ff_tick(
+    p_limit => %(limit)s::integer,
+    p_only => %(only)s::text[],
+    p_force => %(force)s::boolean,
+    p_max_ms => %(max_ms)s::integer
+)""",
+    TickRow,
 )
 
 
@@ -1681,6 +2197,28 @@ from ff_trim_streams(
 )
 
 
+UNBLOCK_EXECUTION: Final[Statement[UnblockExecutionResult]] = one(
+    """select outcome, public_state
+from ff_unblock_execution(
+    p_execution_id => %(execution_id)s::text,
+    p_expected_reason => %(expected_reason)s::text
+)""",
+    converting(UnblockExecutionResult, {1: public_state}),
+)
+
+
+UPDATE_BUDGET: Final[Statement[UpdateBudgetResult]] = one(
+    """select outcome, breached
+from ff_update_budget(
+    p_budget_id => %(budget_id)s::text,
+    p_dimension => %(dimension)s::text,
+    p_hard_limit => %(hard_limit)s::bigint,
+    p_soft_limit => %(soft_limit)s::bigint
+)""",
+    UpdateBudgetResult,
+)
+
+
 UPDATE_PROGRESS: Final[Statement[ProgressResult]] = one(
     """select progress_pct, progress_updated_at_ms
 from ff_update_progress(
@@ -1693,6 +2231,19 @@ from ff_update_progress(
     p_message => %(message)s::text
 )""",
     ProgressResult,
+)
+
+
+UPDATE_QUOTA_POLICY: Final[Statement[UpdateQuotaPolicyResult]] = one(
+    """select outcome, released
+from ff_update_quota_policy(
+    p_quota_policy_id => %(quota_policy_id)s::text,
+    p_window_seconds => %(window_seconds)s::bigint,
+    p_max_requests_per_window => %(max_requests_per_window)s::bigint,
+    p_max_concurrent => %(max_concurrent)s::bigint,
+    p_jitter_ms => %(jitter_ms)s::bigint
+)""",
+    UpdateQuotaPolicyResult,
 )
 
 

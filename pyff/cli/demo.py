@@ -1,22 +1,26 @@
 """`pyff demo`: from nothing to finished work, and the SQL to look at it."""
 
 import argparse
+import io
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from pyff.failure import Failure
-
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+from pyff.cli.arguments import Commands, command
+from pyff.cli.database import open_one
+from pyff.cli.output import print_json
 
 
-def register(commands: "Commands") -> None:
-    parser = commands.add_parser(
+def register(commands: Commands) -> None:
+    parser = command(
+        commands,
         "demo",
-        help="show the engine at work on a server of its own",
-        description="Starts the kept server (or uses PYFF_DSN), migrates it, runs some work and shows what happened.",
-        epilog="example: pyff demo --keep && psql \"$(pyff server dsn)\" -c 'table ff_exec_core'",
+        "show the engine at work on a server of its own",
+        "Starts the kept server (or uses --dsn or PYFF_DSN), migrates it and makes a newsletter: a flow, a rate limit, "
+        "a stream, a crash, an approval, a retry, a budget, each with the SQL to look at it. Colour on a terminal, "
+        "unless NO_COLOR is set. --json prints only where to look at what was done, as one object.",
+        "pyff demo --keep && pyff sql 'table ff_exec_core'",
     )
     parser.add_argument("--keep", action="store_true", help="leave the server running")
     parser.set_defaults(run=run)
@@ -24,45 +28,38 @@ def register(commands: "Commands") -> None:
 
 def run(args: argparse.Namespace) -> int:
     from pyff import demo
-    from pyff.cli.table import aligned
-    from pyff.flow_picture import draw, load
     from pyff.migrate import migrate
 
-    with _database(args.keep) as dsn:
+    out = io.StringIO() if args.json else sys.stdout
+    with _database(args) as dsn:
         report = migrate(dsn)
-        print(f"database ready: schema version {report.schema_version}")
-        story = demo.run(dsn, print)
-        print(
-            f"{story.submitted} executions submitted, {story.duplicates} repeated request recognised,"
-            f" {story.completed} completed in {story.seconds:.1f} s, {story.reclaimed} of them after a crash"
-        )
-        for title, rows in demo.look(dsn, story.namespace).items():
-            print(f"\n{title}:\n{aligned(rows)}")
-        picture = load(dsn, story.flow_id)
-        if picture is not None:
-            print(f"\na flow in which two of three were enough:\n{draw(picture)}")
-        sound = story.reclaimed and story.approved and story.flow_state == "completed"
-        if story.completed != story.submitted or not sound:
-            raise Failure(
-                "the demonstration did not finish its work", hint="please report this, with the table above"
-            )
-        print(_next_steps(dsn if args.keep else "", story.namespace))
+        print(f"database ready: schema version {report.schema_version}", file=out)
+        story = demo.run(dsn, demo.Screen(out, colour=out is sys.stdout and _colour()))
+        print(_next_steps(dsn if args.keep else "", story.namespace), file=out)
+    if args.json:
+        print_json(story)
     return 0
 
 
+def _colour() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
 @contextmanager
-def _database(keep: bool) -> Iterator[str]:
-    """PYFF_DSN, or the kept server, which is stopped in the end if it was not running before."""
+def _database(args: argparse.Namespace) -> Iterator[str]:
+    """--dsn, PYFF_DSN, or the kept server, which is stopped in the end if it was not running before."""
     from pyff import postgres
 
-    if given := postgres.external_dsn():
+    if given := args.dsn or postgres.external_dsn():
+        open_one(given).close()  # says best what is wrong with a connection
         yield given
         return
-    with postgres.start(reap=not keep) as server:
+    with postgres.start(reap=not args.keep) as server:
         yield server.dsn
 
 
 _NEXT_STEPS = r"""
+a task of your own, in five minutes: docs/quickstart.md
 look further:
   {connect}
   \df+ ff_*

@@ -1,47 +1,95 @@
-"""`pyff flow show`: a flow and its members, drawn in the terminal or printed for other tools."""
+"""`pyff flow`: flows and their members, listed, drawn in the terminal or printed for other tools, cancelled."""
 
 import argparse
+import dataclasses
 import os
 import sys
 from typing import TYPE_CHECKING
-from uuid import UUID
 
-from pyff.failure import Failure
+from pyff.cli.arguments import LIMIT, Commands, command, count, duration, group, text, uuid
+from pyff.cli.database import connection, engine
+from pyff.cli.exits import Missing
+from pyff.cli.output import fields, print_json, print_one, print_rows
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    from pyff._generated.results import ListFlowsRow
+
+STATES = ("building", "open", "completed", "failed", "cancelled")
+POLICIES = ("cancel_all", "cancel_pending", "cancel_flow_only")
+COLUMNS = {
+    "flow": "flow_id",
+    "kind": "flow_kind",
+    "namespace": "namespace",
+    "state": "public_flow_state",
+    "members": "node_count",
+    "created": "created_at_ms",
+    "ended": "terminal_at_ms",
+}
 
 
-def register(commands: "Commands") -> None:
-    parser = commands.add_parser("flow", help="look at flows", description="Looks at flows.")
-    verbs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    show = verbs.add_parser(
-        "show",
-        help="draw the graph of a flow with the states of its members",
-        description="Draws the graph of a flow: every member under those it waits for.",
-        epilog="example: pyff flow show 018f3a2e-7b6c-7d1e-9f00-aabbccddee07 --dot | dot -Tsvg > flow.svg",
+def register(commands: Commands) -> None:
+    verbs = group(
+        commands, "flow", "look at flows, cancel them", "pyff flow show 018f3a2e-7b6c-7d1e-9f00-aabbccddee07"
     )
-    show.add_argument("flow_id", type=_uuid, help="the id of the flow")
+    listed = command(verbs, "list", "list flows", "Lists flows by their ids.", "pyff flow list --state open")
+    listed.add_argument("--state", choices=STATES, metavar="STATE", help=", ".join(STATES))
+    listed.add_argument("--namespace", type=text, metavar="NAME")
+    listed.add_argument("--after", type=uuid, metavar="ID", help="go on after this one")
+    listed.add_argument("--limit", type=count, default=50, metavar="N", help="so many at most (default 50)")
+    listed.set_defaults(run=_list)
+
+    show = command(
+        verbs,
+        "show",
+        "draw the graph of a flow with the states of its members",
+        "Draws the graph of a flow: every member under those it waits for. --json prints one object with members, "
+        "edges and groups.",
+        "pyff flow show 018f3a2e-7b6c-7d1e-9f00-aabbccddee07",
+        "pyff flow show 018f3a2e-7b6c-7d1e-9f00-aabbccddee07 --dot | dot -Tsvg > flow.svg",
+    )
+    show.add_argument("flow_id", type=uuid, help="the id of the flow")
     form = show.add_mutually_exclusive_group()
     form.add_argument("--dot", action="store_true", help="print it in the language of Graphviz")
     form.add_argument("--mermaid", action="store_true", help="print it in the language of Mermaid")
-    show.add_argument("--dsn", help="the database (default: PYFF_DSN, else the kept server)")
     show.set_defaults(run=run)
+
+    cancel = command(
+        verbs,
+        "cancel",
+        "cancel a flow with its members",
+        "Cancels a flow for good. cancel_all ends every member, cancel_pending those that no worker holds, "
+        "cancel_flow_only none: members run on, the graph is frozen.",
+        "pyff flow cancel 018f3a2e-7b6c-7d1e-9f00-aabbccddee07 --reason 'order withdrawn' --wait 1m",
+    )
+    cancel.add_argument("flow_id", type=uuid, help="the id of the flow")
+    cancel.add_argument(
+        "--policy", choices=POLICIES, default="cancel_all", metavar="POLICY", help=", ".join(POLICIES)
+    )
+    cancel.add_argument("--reason", type=text, default="flow_cancelled")
+    cancel.add_argument("--by", type=text, default="operator", metavar="NAME", help="who cancels it")
+    cancel.add_argument(
+        "--wait", type=duration, metavar="TIME", help="wait so long until all that it covers has ended"
+    )
+    cancel.set_defaults(run=_cancel)
 
 
 def run(args: argparse.Namespace) -> int:
-    from pyff import postgres
     from pyff.flow_picture import dot, draw, load, mermaid
 
-    dsn = args.dsn or postgres.external_dsn()
-    if not dsn:
-        raise Failure(
-            "which database?", hint="give --dsn or set PYFF_DSN; pyff server dsn names the kept server"
-        )
-    picture = load(dsn, args.flow_id)
+    with connection(args) as conn:
+        picture = load(conn, args.flow_id)
     if picture is None:
-        raise Failure(f"there is no flow {args.flow_id}", hint="select * from ff_list_flows() lists them")
-    if args.dot:
+        raise Missing(f"there is no flow {args.flow_id}", hint="pyff flow list lists them")
+    if args.json:
+        print_json(
+            {
+                **fields(picture.flow),
+                "members": [dataclasses.asdict(row) for row in picture.members.values()],
+                "edges": [dataclasses.asdict(row) for row in picture.edges],
+                "groups": [dataclasses.asdict(row) for row in picture.groups.values()],
+            }
+        )
+    elif args.dot:
         print(dot(picture))
     elif args.mermaid:
         print(mermaid(picture))
@@ -50,8 +98,30 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _uuid(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a uuid") from None
+def _list(args: argparse.Namespace) -> int:
+    with engine(args) as db:
+        rows: list[ListFlowsRow] = []
+        after = args.after
+        while len(rows) < args.limit:
+            wanted = min(args.limit - len(rows), LIMIT)
+            page = db.list_flows(state=args.state, namespace=args.namespace, after=after, limit=wanted)
+            rows += page
+            if len(page) < wanted:
+                break
+            after = page[-1].flow_id
+    print_rows(args, rows, COLUMNS, "no such flow")
+    return 0
+
+
+def _cancel(args: argparse.Namespace) -> int:
+    with engine(args) as db:
+        done = db.cancel_flow(
+            args.flow_id,
+            policy=args.policy,
+            reason=args.reason,
+            cancelled_by=args.by,
+            wait=None if args.wait is None else args.wait / 1000,
+        )
+    left = f", {done.pending_count} to follow" if done.pending_count and args.wait is None else ""
+    print_one(args, done, f"{done.outcome.replace('_', ' ')}: {done.cancelled_count} members cancelled{left}")
+    return 0

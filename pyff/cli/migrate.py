@@ -2,28 +2,33 @@
 
 import argparse
 import dataclasses
-import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pyff.cli.arguments import Commands, command
+from pyff.cli.database import find, open_one
+from pyff.cli.output import print_one
 from pyff.failure import Failure
-from pyff.migrate import Report, Status, check, migrate, render_sql, rollback
+
+if TYPE_CHECKING:
+    from pyff.migrate import Report
 
 
-def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    command = commands.add_parser(
+def register(commands: Commands) -> None:
+    parser = command(
+        commands,
         "migrate",
-        help="install pyff into a database, or bring it up to this release",
-        description="Installs pyff into the first schema of the search_path, or brings it up to this "
-        "release. Safe to repeat. Without --dsn: PYFF_DSN, else the server that `pyff server` keeps.",
+        "install pyff into a database, or bring it up to this release",
+        "Installs pyff into the first schema of the search_path, or brings it up to this release. Safe to repeat.",
+        "pyff migrate --dsn postgresql://localhost/app",
+        "pyff migrate --check || echo 'not current'",
+        "pyff migrate --sql > pyff.sql",
     )
-    command.add_argument("--dsn", help="a libpq connection string or URI")
-    command.add_argument(
+    parser.add_argument(
         "--no-roles", action="store_true", help="create no roles; grant only to those that exist"
     )
-    command.add_argument("--json", action="store_true", help="print the result as one JSON object")
-    command.add_argument("--yes", action="store_true", help="confirms --rollback-to")
-    way = command.add_mutually_exclusive_group()
+    parser.add_argument("--yes", action="store_true", help="confirms --rollback-to")
+    way = parser.add_mutually_exclusive_group()
     way.add_argument(
         "--check", action="store_true", help="change nothing; exit 1 unless the schema is current"
     )
@@ -36,14 +41,17 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         metavar="N",
         help="undo all migrations after N, data included (0: all of them)",
     )
-    command.set_defaults(run=run)
+    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
+    from pyff.migrate import Status, check, migrate, render_sql, rollback
+
     if args.sql:
         sys.stdout.write(render_sql(roles=not args.no_roles))
         return 0
-    dsn = _dsn(args.dsn)
+    dsn = find(args)
+    open_one(dsn).close()  # says best what is wrong with a connection
     if args.check:
         state = check(dsn)
         _print(args, str(state), dataclasses.asdict(state))
@@ -62,13 +70,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _dsn(given: str | None) -> str:
-    from pyff import postgres
-
-    return given or postgres.dsn()
-
-
-def _told(report: Report) -> str:
+def _told(report: "Report") -> str:
     done = ["applied " + ", ".join(report.applied)] if report.applied else []
     done += ["replaced the functions"] if report.functions_applied else []
     done += ["dropped " + "; ".join(report.dropped)] if report.dropped else []
@@ -78,4 +80,4 @@ def _told(report: Report) -> str:
 
 
 def _print(args: argparse.Namespace, line: str, fields: dict[str, Any]) -> None:
-    print(json.dumps(fields) if args.json else line)
+    print_one(args, fields, line)

@@ -2,54 +2,64 @@
 
 import argparse
 import dataclasses
-import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from pyff.cli.arguments import Commands, command, group
+from pyff.cli.output import print_json, print_one
 
-from pyff.postgres import dsn, start, status, stop
+VERBS = {
+    "start": ("start it, unless it runs", "pyff server start && pyff migrate"),
+    "stop": ("stop it; its data stays", "pyff server stop"),
+    "status": ("what runs, and where; exit code 3 if nothing does", "pyff server status --json | jq .log"),
+    "dsn": ("print its conninfo, for psql and others", 'psql "$(pyff server dsn)"'),
+}
 
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
-
-def register(commands: "Commands") -> None:
-    parser = commands.add_parser(
+def register(commands: Commands) -> None:
+    verbs = group(
+        commands,
         "server",
-        help="the embedded PostgreSQL: start, stop, status, dsn",
-        description="The embedded PostgreSQL that is kept between runs, in PYFF_HOME.",
+        "the embedded PostgreSQL that is kept between runs, in PYFF_HOME",
+        'pyff server start && psql "$(pyff server dsn)"',
     )
-    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    verbs.add_parser("start", help="start it, unless it runs").set_defaults(run=_start)
-    verbs.add_parser("stop", help="stop it; its data stays").set_defaults(run=_stop)
-    told = verbs.add_parser("status", help="what runs, and where; exit code 3 if nothing does")
-    told.add_argument("--json", action="store_true", help="one JSON object")
-    told.set_defaults(run=_status)
-    verbs.add_parser("dsn", help='print its conninfo, as in: psql "$(pyff server dsn)"').set_defaults(
-        run=_dsn
-    )
+    run = {"start": _start, "stop": _stop, "status": _status, "dsn": _dsn}
+    for verb, (help_, example) in VERBS.items():
+        told = help_[0].upper() + help_[1:]
+        parser = command(verbs, verb, help_, f"The embedded PostgreSQL. {told}.", example, database=False)
+        parser.set_defaults(run=run[verb])
 
 
-def _start(_: argparse.Namespace) -> int:
+def _start(args: argparse.Namespace) -> int:
+    from pyff.postgres import start
+
     server = start()
-    print(f"PostgreSQL {server.status.version} {'started' if server.started else 'was running already'}")
-    print("  pyff migrate                    installs the engine, or brings it up to date")
-    print('  psql "$(pyff server dsn)"       looks at it')
+    said = f"PostgreSQL {server.status.version} {'started' if server.started else 'was running already'}"
+    print_one(args, {"started": server.started, "version": server.status.version, "dsn": server.dsn}, said)
+    if not args.json:
+        print("  pyff migrate                    installs the engine, or brings it up to date")
+        print('  psql "$(pyff server dsn)"       looks at it')
     return 0
 
 
-def _stop(_: argparse.Namespace) -> int:
-    print("stopped" if stop() else "was not running")
+def _stop(args: argparse.Namespace) -> int:
+    from pyff.postgres import stop
+
+    stopped = stop()
+    print_one(args, {"stopped": stopped}, "stopped" if stopped else "was not running")
     return 0
 
 
 def _status(args: argparse.Namespace) -> int:
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    from pyff.postgres import status
+
     now = status()
     fields: dict[str, Any] = dataclasses.asdict(now)
     if now.dsn:  # an external one may carry a password
         fields["dsn"] = make_conninfo("", **{**conninfo_to_dict(now.dsn), "password": None})
     if args.json:
-        print(json.dumps(fields, default=str))
+        print_json(fields)
     else:
         print("running" if now.running else "not running", "(named by PYFF_DSN)" if now.external else "")
         for name, value in fields.items():
@@ -58,6 +68,9 @@ def _status(args: argparse.Namespace) -> int:
     return 0 if now.running else 3
 
 
-def _dsn(_: argparse.Namespace) -> int:
-    print(dsn())
+def _dsn(args: argparse.Namespace) -> int:
+    from pyff.postgres import dsn
+
+    found = dsn()
+    print_one(args, {"dsn": found}, found)
     return 0

@@ -65,6 +65,13 @@ def async_methods_module(functions: Iterable[Function], shapes: Iterable[Shape])
     )
 
 
+def outline(function: Function) -> str:
+    """The method in short, for people: `claim(lane_id, *, ...) -> ClaimRow | None`."""
+    names = [identifier(argument.name) for argument in function.arguments if not argument.optional]
+    optional = ["*", "..."] if len(names) < len(function.arguments) else []
+    return f"{_method_name(function)}({', '.join([*names, *optional])}) -> {_answer(function)}"
+
+
 def _results_import(shapes: Iterable[Shape]) -> str:
     return f"from pyff._generated.results import {', '.join(shape.name for shape in shapes)}"
 

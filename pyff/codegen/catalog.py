@@ -14,9 +14,15 @@ from pyff.failure import Failure
 
 _FUNCTIONS = r"""
 select p.oid, p.proname, p.proretset, format_type(p.prorettype, null),
-       coalesce(obj_description(p.oid, 'pg_proc'), '')
+       coalesce(obj_description(p.oid, 'pg_proc'), ''), p.prokind = 'p',
+       array(select r.rolname::text
+               from unnest(array['ff_reader', 'ff_producer', 'ff_worker', 'ff_signaler', 'ff_operator', 'ff_admin'])
+                    with ordinality as o (name, position)
+               join pg_roles r on r.rolname = o.name
+              where has_function_privilege(r.oid, p.oid, 'execute')
+              order by o.position)
 from pg_proc p
-where p.proname ~ '^ff_[^_]' and p.prokind = 'f' and pg_function_is_visible(p.oid)
+where p.proname ~ '^ff_[^_]' and p.prokind in ('f', 'p') and pg_function_is_visible(p.oid)
 order by p.proname
 """
 
@@ -58,6 +64,8 @@ class Function:
     type: str
     is_set: bool
     comment: Comment
+    is_procedure: bool = False
+    roles: tuple[str, ...] = ()  # that may call it
 
     @property
     def is_list(self) -> bool:
@@ -74,7 +82,8 @@ class ErrorCode:
     hint: str
 
 
-def functions(conn: Connection[object]) -> list[Function]:
+def routines(conn: Connection[object]) -> list[Function]:
+    """The public functions and procedures."""
     with conn.cursor(row_factory=tuple_row) as cursor:
         found = [_function(cursor, row) for row in cursor.execute(_FUNCTIONS).fetchall()]
     names = Counter(function.name for function in found)
@@ -98,12 +107,12 @@ def about(function: str) -> Iterator[None]:
 
 
 def _function(cursor: Cursor[TupleRow], row: TupleRow) -> Function:
-    oid, name, is_set, type_, text = row
+    oid, name, is_set, type_, text, is_procedure, roles = row
     with about(name):
         arguments, columns = _parameters(cursor, oid)
         if type_ == "record" and not columns:
             raise Failure("it returns a record without columns", hint="Declare them: returns table (...).")
-        return Function(name, arguments, columns, type_, is_set, parse(text))
+        return Function(name, arguments, columns, type_, is_set, parse(text), is_procedure, tuple(roles))
 
 
 def _parameters(cursor: Cursor[TupleRow], oid: int) -> tuple[tuple[Argument, ...], tuple[Column, ...]]:

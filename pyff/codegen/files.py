@@ -12,23 +12,24 @@ import psycopg
 import pyff
 from pyff.codegen.annotations import verify_types
 from pyff.codegen.calls import async_methods_module, results_module, statements_module
-from pyff.codegen.catalog import Function, about, error_codes, functions
+from pyff.codegen.catalog import Function, about, error_codes, routines
 from pyff.codegen.errors import errors_module
-from pyff.codegen.reference import errors_page, functions_page
+from pyff.codegen.reference import reference_pages
 from pyff.codegen.shapes import shapes
 from pyff.codegen.text import header
 from pyff.codegen.unasync import unasync
 from pyff.failure import Failure
 
 PACKAGE = Path(pyff.__file__).parent
-SYNC_TWINS = ("engine.py", "follow.py", "stored_cursor.py")
+SYNC_TWINS = ("engine.py", "follow.py", "stored_cursor.py", "app/handle.py", "app/context.py")
 """Generated from modules written by hand, whose names begin with async_."""
 
 
 def generate(conn: psycopg.Connection[object]) -> dict[str, str]:
     """Text by file name, relative to the package, from what is in this database."""
-    public, codes = functions(conn), error_codes(conn)
-    for function in public:
+    known, codes = routines(conn), error_codes(conn)
+    public = [routine for routine in known if not routine.is_procedure]
+    for function in known:
         with about(function.name):
             _verify(function, {code.kind for code in codes})
     results = shapes(public)
@@ -41,11 +42,12 @@ def generate(conn: psycopg.Connection[object]) -> dict[str, str]:
         "_generated/methods.py": unasync(async_methods),
     }
     for name in SYNC_TWINS:
-        _, text = (PACKAGE / f"async_{name}").read_text().split("\n", 1)
-        texts[name] = f"{header(f'async_{name}')}\n{unasync(text)}"
+        source = (PACKAGE / name).with_name(f"async_{Path(name).name}")
+        _, text = source.read_text().split("\n", 1)
+        texts[name] = f"{header(source.name)}\n{unasync(text)}"
+    pages = reference_pages(known, codes)
     return {name: _tidy(name, text) for name, text in texts.items()} | {
-        "../docs/functions.md": functions_page(public),
-        "../docs/errors.md": errors_page(codes),
+        f"../docs/{name}": text for name, text in pages.items()
     }
 
 
@@ -58,6 +60,9 @@ def stale(texts: Mapping[str, str]) -> dict[str, str]:
         if old != text:
             lines = difflib.unified_diff(old.splitlines(), text.splitlines(), name, "generated", lineterm="")
             found[name] = "\n".join(lines)
+    for path in sorted((PACKAGE.parent / "docs" / "reference").glob("*.md")):
+        if (name := f"../docs/reference/{path.name}") not in texts:
+            found[name] = f"{name}: a page of no chapter"
     return found
 
 
@@ -65,7 +70,11 @@ def write(texts: Mapping[str, str]) -> list[str]:
     """Writes what differs, and says which files."""
     names = list(stale(texts))
     for name in names:
-        (PACKAGE / name).write_text(texts[name])
+        if name in texts:
+            (PACKAGE / name).parent.mkdir(exist_ok=True)
+            (PACKAGE / name).write_text(texts[name])
+        else:
+            (PACKAGE / name).unlink()
     return names
 
 

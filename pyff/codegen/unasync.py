@@ -3,6 +3,10 @@
 import re
 
 _WORDS = {
+    r"^    @overload\n    async def [^@]*?: \.\.\.\n": "",  # what a coroutine may also be
+    r"^.*\bimport settled\n": "",
+    r"\bawait settled\((.*)\)$": r"\1",
+    r"\bAwaitable\[(\w+)\](?: \| \1\b)?": r"\1",
     r"\basync (def|with|for)\b": r"\1",
     r"^( *|.*\breturn |.*= |.*\()await ": r"\1",  # in code, not in prose
     r"^import asyncio$": "import threading\nimport time",
@@ -13,7 +17,8 @@ _WORDS = {
     r"\b__a(enter|exit)__\b": r"__\1__",
     r"\bAsyncGenerator\[(\w+), None\]": r"Generator[\1, None, None]",
     r"\bAsync(Connection|ConnectionPool|Cursor|Doorbell|Engine|Generator|Iterator|Methods|StoredCursor)\b": r"\1",
-    r"\basync_(follow|methods)\b": r"\1",
+    r"\bAsync(Call|Child|Ctx|Handle)\b": r"\1",
+    r"\basync_(context|engine|follow|handle|methods)\b": r"\1",
     r"\brequire_current_async\b": "require_current",
 }
 

@@ -23,12 +23,19 @@ _OURS = r"""
 
 
 def apply_functions(conn: psycopg.Connection[Any], tree: DbTree) -> tuple[str, ...]:
-    """Makes functions and views those of the tree. Returns what had to be dropped, be it to come back."""
+    """
+    Makes functions and views those of the tree. Returns what had to be dropped, be it to come back. A script
+    between the rooms is run in its place, because what comes after it may need it: views show columns that
+    are added by rules. The others are left to `run_scripts`.
+    """
     before: dict[int, str] = dict(conn.execute(_OURS).fetchall())
     conn.execute(statements.TOOLS)
-    for file in tree.objects:
+    for file in tree.building:
         with explained(str(file.path), file.text):
-            conn.execute("call pyff__apply(%s, %s)", [file.name, file.text])
+            if file.in_room:
+                conn.execute("call pyff__apply(%s, %s)", [file.name, file.text])
+            else:
+                conn.execute(file.text.encode())
     with explained("removing what this release no longer has"):
         conn.execute("call pyff__prune(%s)", [[file.name for file in tree.objects]])
     for file in tree.objects:

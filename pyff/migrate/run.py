@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # yoyo takes its time to load, and the runtime only ever asks
 
 _WAIT_S = 300.0
 _POLL_S = 0.1
+_DEADLOCKS = 5  # with sessions at work, in which this one gave way: it is tried again
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,17 @@ def migrate(dsn: str, *, roles: bool = True, db: DbTree | None = None) -> Report
     to repeat, to run several times at once and to kill. `roles=False` creates no roles.
     """
     tree = db or shipped()
+    applied: list[str] = []
+    for _ in range(_DEADLOCKS):
+        try:
+            return _migrate(dsn, tree, roles, applied)
+        except MigrateError as error:
+            if not isinstance(error.__cause__, psycopg.errors.DeadlockDetected):
+                raise
+    return _migrate(dsn, tree, roles, applied)
+
+
+def _migrate(dsn: str, tree: DbTree, roles: bool, applied: list[str]) -> Report:
     with _guard(dsn) as guard, _backend(dsn) as backend:
         with explained(""):
             with backend.transaction():
@@ -48,7 +60,6 @@ def migrate(dsn: str, *, roles: bool = True, db: DbTree | None = None) -> Report
             created = _create_roles(backend) if roles else ()
         state = _settled_state(backend, tree)
         _refuse_gap(state)
-        applied = []
         for migration in tree.migrations:
             if migration.id in state.missing:
                 with explained(migration.id):
@@ -56,13 +67,14 @@ def migrate(dsn: str, *, roles: bool = True, db: DbTree | None = None) -> Report
                         applied.append(migration.id)
         with explained(""):
             guard.execute(statements.BEGIN_STEP)
-        dropped = apply_functions(guard, tree) if state.functions_differ else ()
+        differ = state.functions_differ or bool(state.missing)
+        dropped = apply_functions(guard, tree) if differ else ()
         run_scripts(guard, tree)
         with explained("recording the release"):
-            if state.functions_differ or release(__version__) > release(state.pyff_version):
+            if differ or release(__version__) > release(state.pyff_version):
                 record(guard, tree)
             guard.commit()
-    return Report(state.schema, tree.version, tuple(applied), state.functions_differ, dropped, created)
+    return Report(state.schema, tree.version, tuple(applied), differ, dropped, created)
 
 
 def rollback(dsn: str, to_version: int, *, db: DbTree | None = None) -> tuple[str, ...]:

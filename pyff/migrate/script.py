@@ -148,11 +148,14 @@ def _parts(tree: DbTree, roles: bool) -> Iterator[str]:
     yield _transaction(
         statements.BEGIN_STEP,
         _if(
-            f"not exists (select from ff_schema_state where functions_sha256 = {sha256})",
+            f"not exists (select from ff_schema_state where functions_sha256 = {sha256}"
+            f" and not ({statements.MIGRATED_SINCE}))",
             statements.TOOLS,
             *(
                 f"call pyff__apply({_literal(file.name)}, {_dollar_quoted(file.text)});"
-                for file in tree.objects
+                if file.in_room
+                else file.text
+                for file in tree.building
             ),
             f"call pyff__prune({_literal([file.name for file in tree.objects])});",
             *(f"call pyff__validate({_literal(file.name)});" for file in tree.objects),

@@ -10,6 +10,7 @@ from psycopg.rows import tuple_row
 
 from pyff import __version__
 from pyff.failure import Failure
+from pyff.migrate.statements import STATE_OF_FUNCTIONS
 from pyff.migrate.tree import DbTree, MigrateError, shipped
 
 
@@ -76,15 +77,13 @@ def read_state(conn: psycopg.Connection[Any], tree: DbTree) -> State:
         cursor.execute("select migration, sha256 from ff_schema_version order by version").fetchall()
     )
     (version,) = cursor.execute("select coalesce(max(version), 0) from ff_schema_version").fetchone() or (0,)
-    sha256, pyff_version = cursor.execute(
-        "select functions_sha256, pyff_version from ff_schema_state"
-    ).fetchone() or ("", "0")
+    sha256, pyff_version, migrated_since = cursor.execute(STATE_OF_FUNCTIONS).fetchone() or ("", "0", True)
 
     ours = {m.id: m.sha256 for m in tree.migrations}
     missing = tuple(id_ for id_ in ours if id_ not in recorded)
     unknown = tuple(id_ for id_ in recorded if id_ not in ours)
     edited = tuple(id_ for id_ in ours if id_ in recorded and ours[id_] != recorded[id_])
-    differ = sha256 != tree.functions_sha256
+    differ = sha256 != tree.functions_sha256 or bool(migrated_since)
     if edited:
         status = Status.EDITED
     elif unknown or (differ and release(pyff_version) > release(__version__)):

@@ -32,6 +32,13 @@ RECORD: Final = """\
 insert into ff_schema_version (version, applied_at_ms, migration, sha256)
 values (%s, (extract(epoch from clock_timestamp()) * 1000)::bigint, %s, %s)"""
 
+# Of ff_schema_state: a migration was applied after the functions. It may have dropped a view that was in its way.
+MIGRATED_SINCE: Final = (
+    "exists (select from ff_schema_version v where v.applied_at_ms > ff_schema_state.applied_at_ms)"
+)
+
+STATE_OF_FUNCTIONS: Final = f"select functions_sha256, pyff_version, {MIGRATED_SINCE} from ff_schema_state"  # noqa: S608
+
 FORGET: Final = "delete from ff_schema_version where version = %s"
 
 RECORD_FUNCTIONS: Final = """\

@@ -40,6 +40,7 @@ class SqlFile:
     name: str
     path: Path
     text: str
+    in_room: bool = True
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,24 @@ class DbTree:
 
     root: Path
     migrations: tuple[Migration, ...]
-    objects: tuple[SqlFile, ...]
-    scripts: tuple[SqlFile, ...]
-    """Files that lie in no room define no object: rules and grants, run after the objects every time."""
+    files: tuple[SqlFile, ...]
+    """Of db/functions, in the order in which they are applied: that of their names."""
     functions_sha256: str
+
+    @property
+    def objects(self) -> tuple[SqlFile, ...]:
+        return tuple(file for file in self.files if file.in_room)
+
+    @property
+    def scripts(self) -> tuple[SqlFile, ...]:
+        """Files that lie in no room define no object: rules and grants, run every time."""
+        return tuple(file for file in self.files if not file.in_room)
+
+    @property
+    def building(self) -> tuple[SqlFile, ...]:
+        """The objects, and the scripts before the last of them."""
+        last = max((n for n, file in enumerate(self.files) if file.in_room), default=-1)
+        return self.files[: last + 1]
 
     @property
     def version(self) -> int:
@@ -61,12 +76,13 @@ class DbTree:
     def load(root: Path) -> "DbTree":
         functions = root / "functions"
         paths = {path.relative_to(functions).as_posix(): path for path in functions.rglob("*.sql")}
-        files = {name: SqlFile(path.stem, path, _read(path)) for name, path in sorted(paths.items())}
+        files = {
+            name: SqlFile(path.stem, path, _read(path), "/" in name) for name, path in sorted(paths.items())
+        }
         tree = DbTree(
             root=root,
             migrations=tuple(_migrations(root / "migrations")),
-            objects=tuple(file for name, file in files.items() if "/" in name),
-            scripts=tuple(file for name, file in files.items() if "/" not in name),
+            files=tuple(files.values()),
             functions_sha256=_sha256(
                 "".join(f"{name}\n{len(f.text)}\n{f.text}" for name, f in files.items())
             ),

@@ -57,7 +57,7 @@ def test_install_run_refuse_what_was_altered_and_miss_the_network(tmp_path):
     assert f"copy wheelhouse/ into {checkout.path}" in said
 
 
-@pytest.mark.parametrize("profile", ["run", "test"])
+@pytest.mark.parametrize("profile", ["run", "test", "docs"])
 def test_the_locks_pin_everything_by_hash_and_name_no_host(profile):
     text = (REPOSITORY / "requirements" / f"{profile}.txt").read_text()
     assert "://" not in text

@@ -37,6 +37,18 @@ def test_the_tests_are_added_to_what_the_demo_installed(checkout):
     assert checkout.done() == ["pip"]
 
 
+def test_the_documentation_has_an_environment_of_its_own(checkout):
+    checkout.run("test")
+    checkout.done()
+    (checkout.path / "requirements" / "venv.sh").chmod(0o755)
+    assert checkout.run("requirements/venv.sh", "docs") == f"{checkout.path}/.venv-docs/bin/python\n"
+    assert checkout.done() == ["venv", "pip"]
+    assert checkout.run("requirements/venv.sh", "docs") == f"{checkout.path}/.venv-docs/bin/python\n"
+    checkout.run("test")
+    checkout.run("demo")
+    assert checkout.done() == []
+
+
 def test_a_changed_lock_is_installed_into_the_same_environment(checkout):
     checkout.run("demo")
     checkout.done()

@@ -130,6 +130,33 @@ def test_a_batch_reads_only_what_it_wants(db, clock, explained, capabilities):
     assert list(wasted(plans)) == []
 
 
+@pytest.mark.parametrize("before", [0, 1, 2])
+def test_a_batch_that_was_planned_while_the_tables_were_small_reads_no_more_later(
+    db, dsn, clock, explained, before
+):
+    """With one row a scan of a whole index is as cheap as a look-up. The plan must not be one: it stays for hours.
+
+    On a database of its own (`dsn`): what ANALYZE writes is not rolled back."""
+    worker = {"worker_id": "w", "worker_instance_id": "w-1"}
+    rows(db, "ff_create_executions", lane_id="default", payloads=[b""] * before)
+    small = rows(db, "ff_claim_many", lane_id="default", limit=10, **worker)
+    db.execute("analyze ff_exec_core, ff_exec_input, ff_attempt, ff_event")
+    for function in ("ff_renew_many", "ff_complete_many"):
+        rows(db, function, handles=[r["handle"] for r in small])
+    crowd(db, clock)
+    found, plans = explained("ff_claim_many", lane_id="default", limit=10, **worker)
+    for function in ("ff_renew_many", "ff_complete_many"):
+        plans += explained(function, handles=[r["handle"] for r in found])[1]
+    assert list(wasted(plans)) == []
+    for plan in plans:
+        for node in nodes(plan["Plan"]):
+            if (
+                node.get("Relation Name", "").startswith("ff_exec")
+                or node.get("Relation Name") == "ff_attempt"
+            ):
+                assert node["Actual Rows"] * node["Actual Loops"] <= 64, plan["Query Text"]
+
+
 def test_what_is_due_is_found_without_reading_what_is_not(db, clock, explained):
     crowd(db, clock)
     leased = table(
@@ -144,12 +171,76 @@ def test_what_is_due_is_found_without_reading_what_is_not(db, clock, explained):
     assert list(wasted(ran)) == []
 
 
+def limited_crowd(db, clock):
+    """A policy with many that run and two hundred slots left, a full one with many that are parked, and a budget."""
+    crowd(db, clock)
+    worker = {"worker_id": "w", "worker_instance_id": "w-1"}
+    one(db, "ff_create_quota_policy", quota_policy_id="q", max_concurrent=200)
+    one(db, "ff_create_quota_policy", quota_policy_id="full", max_concurrent=1)
+    for lane, name, count in (
+        ("held", "q", 3),
+        ("busy", "full", 1),
+        ("busy", "full", MANY),
+        ("limited", "q", MANY),
+    ):
+        given = {"quota_policy_id": name}
+        rows(db, "ff_create_executions", lane_id=lane, payloads=[b""] * count, policy=given)
+        if lane != "limited":
+            rows(db, "ff_claim_many", lane_id=lane, limit=3, **worker)
+    while rows(db, "ff_claim", lane_id="busy", **worker) or table(
+        db,
+        "select 1 as x from ff_exec_core where lane_id = 'busy' and blocking_reason = 'waiting_for_worker' limit 1",
+    ):
+        pass
+    rows(db, "ff_create_executions", lane_id="busy", payloads=[b""] * MANY)
+
+
+def test_claims_of_work_that_needs_admission_read_only_what_they_want(db, clock, explained):
+    limited_crowd(db, clock)
+    worker = {"worker_id": "w", "worker_instance_id": "w-1"}
+    plans = []
+    (row,), ran = explained("ff_claim", lane_id="limited", **worker)
+    plans += ran
+    used = {node.get("Index Name") for plan in ran for node in nodes(plan["Plan"])}
+    assert {"ff_exec_core_ready", "ff_exec_core_limits"} <= used
+    _, ran = explained("ff_complete", handle=row["handle"])
+    plans += ran
+    found, ran = explained("ff_claim_many", lane_id="limited", limit=5, **worker)
+    plans += ran
+    assert len(found) == 5
+    _, ran = explained("ff_complete_many", handles=[row["handle"] for row in found])
+    plans += ran
+    # Others on a lane where a full policy has many that are parked.
+    (row,), ran = explained("ff_claim", lane_id="busy", **worker)
+    plans += ran
+    assert list(wasted(plans)) == []
+
+
+def test_admission_and_its_sweep_read_only_what_they_want(db, clock, explained):
+    limited_crowd(db, clock)
+    plans = []
+    eid = create(db)
+    for function, args in (
+        ("ff_check_admission", {"quota_policy_id": "q", "execution_id": eid}),
+        ("ff_release_admission", {"quota_policy_id": "q", "execution_id": eid}),
+        ("ff_read_quota_policy_limits", {"quota_policy_id": "q"}),
+        ("ff_sweep_admissions", {}),
+        ("ff_sweep_admissions", {"lane_id": "limited"}),
+        ("ff_update_quota_policy", {"quota_policy_id": "full", "max_concurrent": 5}),
+    ):
+        plans += explained(function, **args)[1]
+    assert list(wasted(plans)) == []
+
+
 def test_a_plain_execution_sits_in_the_primary_key_and_one_more_index(db, connect):
     """Entries in each index after a whole life: none but the primary key and retention."""
     db.execute("create extension if not exists pgstattuple")
     create(db)
-    sizes = "select indexrelname, (pgstatindex(indexrelid::regclass)).leaf_pages from pg_stat_user_indexes"
-    query = f"{sizes} where relname = 'ff_exec_core'"
+    query = """
+        select s.indexrelname, (pgstatindex(s.indexrelid::regclass)).leaf_pages
+          from pg_stat_user_indexes s join pg_class i on i.oid = s.indexrelid join pg_am a on a.oid = i.relam
+         where s.relname = 'ff_exec_core' and a.amname = 'btree'
+    """
 
     def used() -> set[str]:
         db.execute("vacuum ff_exec_core")

@@ -19,6 +19,7 @@ def login(db):
     db.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))
 
 
+@pytest.mark.own_session("connects with options")
 @pytest.mark.parametrize("schema", ["jobs", "Odd name"])
 def test_a_login_with_a_role_works_in_whatever_schema_was_chosen(db, dsn, login, schema):
     db.execute(sql.SQL("create schema {}").format(sql.Identifier(schema)))

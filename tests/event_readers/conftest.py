@@ -3,7 +3,7 @@
 Every test has a database in autocommit mode; its fixtures are called as those of the other tests.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
@@ -14,21 +14,30 @@ from psycopg.conninfo import make_conninfo
 
 from pyff.migrate import migrate
 from pyff.postgres import TemporaryServer, temporary
+from tests import modes
 
 NUMBERS = count()
 
 
 @pytest.fixture(scope="session")
 def quiet_server() -> Iterator[TemporaryServer]:
-    with temporary(autovacuum=False, max_prepared_transactions=5, deadlock_timeout="50ms") as server:
+    with temporary(
+        autovacuum=False, max_prepared_transactions=5, deadlock_timeout="50ms", **modes.SERVER
+    ) as server:
         with psycopg.connect(server.dsn, autocommit=True) as admin:
             admin.execute("create database quiet_template")
         migrate(make_conninfo(server.dsn, dbname="quiet_template"))
         yield server
 
 
+@pytest.fixture(scope="session")
+def quiet_way(quiet_server: TemporaryServer) -> Iterator[Callable[[str], str]]:
+    with modes.way(quiet_server.dsn) as way:
+        yield way
+
+
 @pytest.fixture
-def dsn(quiet_server: TemporaryServer) -> Iterator[str]:
+def dsn(quiet_server: TemporaryServer, quiet_way: Callable[[str], str]) -> Iterator[str]:
     name = f"quiet_{next(NUMBERS)}"
     with psycopg.connect(quiet_server.dsn, autocommit=True) as admin:
         admin.execute(
@@ -36,7 +45,7 @@ def dsn(quiet_server: TemporaryServer) -> Iterator[str]:
                 sql.Identifier(name)
             )
         )
-        yield make_conninfo(quiet_server.dsn, dbname=name)
+        yield quiet_way(make_conninfo(quiet_server.dsn, dbname=name))
         admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
 

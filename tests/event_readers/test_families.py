@@ -86,6 +86,7 @@ def test_renewals_alone_can_be_muted(db):
     assert violations(db) == []
 
 
+@pytest.mark.own_session("asks the server about its own process")
 @pytest.mark.parametrize(
     ("before", "first", "second"),
     [
@@ -191,6 +192,7 @@ def notifying_calls(db):
     assert others["n"] == 0
 
 
+@pytest.mark.own_session("LISTEN")
 def test_nobody_listens_and_nobody_waits_so_the_hot_path_asks_for_no_notification(db):
     notifying_calls(db)
     hot_path(db)
@@ -209,6 +211,7 @@ def test_nobody_listens_and_nobody_waits_so_the_hot_path_asks_for_no_notificatio
     }
 
 
+@pytest.mark.own_session("LISTEN")
 def test_nothing_is_heard_on_any_channel_while_the_hot_path_runs(db, connect):
     bells = Bells(connect())
     channel = hot_path(db)
@@ -218,6 +221,7 @@ def test_nothing_is_heard_on_any_channel_while_the_hot_path_runs(db, connect):
     assert table(db, "select pg_notification_queue_usage() as n")[0]["n"] == 0
 
 
+@pytest.mark.own_session("LISTEN")
 def test_a_family_that_rings_at_commit_rings_once_per_transaction_and_only_with_an_event(db, connect):
     bells = Bells(connect())
     eid = create(db)
@@ -235,6 +239,7 @@ def test_a_family_that_rings_at_commit_rings_once_per_transaction_and_only_with_
     assert bells.heard() == []
 
 
+@pytest.mark.own_session("LISTEN")
 def test_a_renewal_never_rings_at_commit(db, connect):
     family(db, "lease", notify="commit")
     create(db)
@@ -246,6 +251,7 @@ def test_a_renewal_never_rings_at_commit(db, connect):
     assert bells.heard() == []
 
 
+@pytest.mark.own_session("LISTEN")
 def test_a_rolled_back_event_does_not_ring(db, connect):
     bells = Bells(connect())
     eid = create(db)
@@ -255,6 +261,7 @@ def test_a_rolled_back_event_does_not_ring(db, connect):
     assert bells.heard() == []
 
 
+@pytest.mark.own_session("LISTEN")
 def test_the_setting_silences_every_family(db, connect):
     for name in FAMILIES:
         family(db, name, notify="commit")
@@ -265,6 +272,7 @@ def test_the_setting_silences_every_family(db, connect):
     assert bells.heard() == []
 
 
+@pytest.mark.own_session("LISTEN")
 def test_families_that_ring_by_tick_ring_once_for_what_is_new(db, connect):
     bells = Bells(connect())
     ring = "select ff__ring_due_families() as n"
@@ -285,6 +293,7 @@ def test_families_that_ring_by_tick_ring_once_for_what_is_new(db, connect):
     assert table(db, ring) == [{"n": 1}]
 
 
+@pytest.mark.own_session("LISTEN")
 def test_an_event_that_comes_late_rings_and_one_that_rang_does_not_ring_again(db, connect):
     """The transaction began before one that has rung already, so its event has an earlier place."""
     ring = "select ff__ring_due_families() as n"

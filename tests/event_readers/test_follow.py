@@ -18,10 +18,12 @@ from psycopg.conninfo import make_conninfo
 import pyff
 from pyff import AsyncEngine, AsyncStoredCursor, CursorMoved, Engine, StoredCursor
 from pyff.follow import Patience
-from tests.event_readers.pooler import pooled
 from tests.event_readers.support import cycle, read, settle
+from tests.pgbouncer import pooled
 from tests.sql import create, one, table
 from tests.streams.support import append, attempt, where
+
+pytestmark = pytest.mark.own_session("follows by LISTEN, and has its connections cut")
 
 SLOW = 600.0  # seconds between polls: only the bell can be the reason of what comes earlier
 LIMIT = 30.0  # seconds that no test takes
@@ -564,7 +566,10 @@ class TestStoredCursor:
                 for _ in range(1000):
                     try:
                         self.consume(own, conn, StoredCursor("r"))
-                    except CursorMoved:
+                    except (
+                        CursorMoved,
+                        psycopg.errors.SerializationFailure,
+                    ):  # the latter above READ COMMITTED
                         moved += 1
                     else:
                         return moved

@@ -332,6 +332,7 @@ def test_events_outlive_the_execution(db):
     assert names(read(db, execution_id=eid)) == ["lease/acquired", "lease/released", "completion/success"]
 
 
+@pytest.mark.own_session("asks the server about its own process")
 def test_the_lag_shows_who_holds_events_back(db, connect):
     eid = cycle(db)
     settle(db)
@@ -357,6 +358,7 @@ def test_the_lag_shows_who_holds_events_back(db, connect):
     assert [e["execution_id"] for e in read(db)] == [eid] * 3 + [other] * 3
 
 
+@pytest.mark.own_session("asks the server about its own process")
 def test_of_several_writers_the_oldest_is_named(db, connect):
     """By the age of the transaction, not of the connection."""
     writers = [connect(autocommit=False) for _ in range(4)]
@@ -369,6 +371,7 @@ def test_of_several_writers_the_oldest_is_named(db, connect):
     assert one(db, "ff_event_lag")["holder_pid"] is None
 
 
+@pytest.mark.own_session("asks the server about its own process")
 def test_a_writer_in_another_database_delays_delivery_and_loses_nothing(db, connect):
     holder = connect(autocommit=False, dbname="postgres")
     holder.execute("select pg_current_xact_id()")

@@ -11,7 +11,7 @@ from psycopg.conninfo import make_conninfo
 
 from pyff.postgres import find, temporary
 from tests.event_readers.support import cycle, names, read, settle, stored
-from tests.sql import create, execution, one, refused, rows, table, take, violations
+from tests.sql import create, execution, one, refused, rows, table, take, violations, wait_for_lock
 
 ROLES = ("ff_reader", "ff_producer", "ff_worker", "ff_signaler", "ff_operator", "ff_admin")
 
@@ -128,6 +128,7 @@ def test_a_lane_and_a_worker_start_anew_too(db, restored):
     assert names(read(new, after=cursor)) == ["operator/lane_state_changed", "worker/marked_dead"]
 
 
+@pytest.mark.own_session("copies its database, which a pooler keeps open")
 def test_a_copy_in_the_same_cluster_needs_no_rebase(db, dsn, quiet_server):
     cycle(db)
     settle(db)
@@ -166,9 +167,7 @@ def test_a_rebase_waits_for_running_operations_and_loses_none(db, connect):
     rebaser = connect()
     with ThreadPoolExecutor(1) as pool:
         rebasing = pool.submit(one, rebaser, "ff_rebase_events")
-        query = "select 1 from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
-        while not table(db, query, rebaser.info.backend_pid):
-            pass
+        wait_for_lock(db, rebaser)
         early.commit()
         assert rebasing.result(30)["gen"] == 2
     cycle(db, lane="other")
@@ -233,15 +232,14 @@ def test_whoever_writes_on_a_snapshot_from_before_a_rebase_is_refused(db, connec
     assert written == {}
 
 
+@pytest.mark.read_committed("acts on a snapshot from before what it meets")
 def test_an_event_of_no_entity_that_comes_while_a_rebase_runs_belongs_to_the_new_generation(db, connect):
     rebaser = connect(autocommit=False)
     one(rebaser, "ff_rebase_events")
     writer = connect(autocommit=False)
     with ThreadPoolExecutor(1) as pool:
         seeding = pool.submit(one, writer, "ff_seed_waitpoint_hmac_secret", kid="k1", secret_hex="ab" * 32)
-        query = "select 1 from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
-        while not table(db, query, writer.info.backend_pid):
-            pass
+        wait_for_lock(db, writer)
         rebaser.commit()
         seeding.result(30)
     mark = read(db, watermark=True)[-1]["cursor"]

@@ -1,5 +1,7 @@
 """Events: written with the change, in an order that readers can trust."""
 
+import pytest
+
 from tests.sql import create, events, execution, one, table, take, violations
 
 
@@ -34,6 +36,7 @@ def test_events_carry_the_transaction_as_their_order(db):
     assert event["gen"] == 1
 
 
+@pytest.mark.read_committed("acts on a snapshot from before what it meets")
 def test_an_early_transaction_that_acts_late_keeps_the_order_of_causes(db, connect):
     """The transaction with the smaller id comes second on this execution: its event must not sort first."""
     create(db)
@@ -56,6 +59,7 @@ def test_a_rolled_back_change_leaves_no_event(db, connect):
     assert table(db, "select * from ff_event") == []
 
 
+@pytest.mark.own_session("LISTEN")
 def test_a_family_that_notifies_at_commit_rings_once_per_transaction(db, connect):
     one(db, "ff_set_event_family", family="lease", notify="commit")
     listener = connect()
@@ -72,6 +76,7 @@ def test_a_family_that_notifies_at_commit_rings_once_per_transaction(db, connect
     assert rung == [("ff_event_lease", ""), ("ff_event_lease", "")]
 
 
+@pytest.mark.own_session("LISTEN")
 def test_the_hot_path_sends_no_notification(db, connect):
     listener = connect()
     for family in ("lease", "completion"):

@@ -43,6 +43,7 @@ def test_inside_a_transaction_of_the_caller_there_is_nothing_to_wait_for(db, dsn
         assert engine.describe_flow(fid).public_flow_state == "open"
 
 
+@pytest.mark.own_session("acts as a role")
 def test_a_producer_waits_for_whoever_drains(db, dsn):
     fid = flow(db)
     nodes(db, fid, 3)

@@ -269,6 +269,7 @@ def test_of_concurrent_cancels_one_does_it(db, connect):
     assert violations(db) == []
 
 
+@pytest.mark.own_session("asks the server about its own process")
 def test_a_connection_that_dies_in_the_middle_of_an_end_loses_nothing(db, connect):
     fid, (a, b) = chain(db, 2)
     handle = begin(db, a)["handle"]

@@ -84,7 +84,8 @@ def test_an_unknown_flow_and_a_bad_id_are_refused(db, dsn, capsys):
     assert "is not a uuid" in capsys.readouterr().err
 
 
-def test_without_a_database_it_says_so(capsys, monkeypatch):
+def test_without_a_database_it_says_so(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("PYFF_HOME", str(tmp_path))
     monkeypatch.delenv("PYFF_DSN", raising=False)
     assert main(["flow", "show", str(uuid.uuid4())]) != 0
     assert "--dsn" in capsys.readouterr().err

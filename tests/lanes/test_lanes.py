@@ -93,6 +93,7 @@ def test_what_each_state_lets_through(db, clock, state, submits, claims):
     assert violations(db) == []
 
 
+@pytest.mark.own_session("LISTEN")
 def test_a_lane_that_opens_again_rings_for_those_who_wait(db, connect):
     create(db)
     set_state(db, "paused")

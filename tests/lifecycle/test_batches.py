@@ -31,6 +31,13 @@ def test_a_batch_is_submitted_in_its_order(db, clock):
     assert violations(db) == []
 
 
+def test_a_batch_is_handed_out_in_its_order(db, clock):
+    clock.freeze()
+    payloads = [str(n).encode() for n in range(50)]
+    submit(db, payloads)
+    assert [row["payload"] for row in take_many(db, 50)] == payloads
+
+
 def test_a_batch_stores_what_single_calls_would(db, clock):
     now = clock.freeze()
     options = {

@@ -316,6 +316,7 @@ def test_more_overdue_rows_than_one_claim_heals_are_left_for_the_next(db, clock)
     assert table(db, "select count(*) as n from ff_exec_core where lifecycle_phase = 'runnable'")[0]["n"] == 0
 
 
+@pytest.mark.own_session("LISTEN")
 def test_an_empty_claim_arms_the_lane_and_the_next_submission_rings_once(db, connect):
     create(db)
     take(db)
@@ -331,6 +332,7 @@ def test_an_empty_claim_arms_the_lane_and_the_next_submission_rings_once(db, con
     assert list(listener.notifies(timeout=0.05)) == []
 
 
+@pytest.mark.own_session("LISTEN")
 def test_no_doorbell_rings_while_notify_is_off(db, connect):
     create(db)
     take(db)

@@ -1,11 +1,10 @@
 """Submissions that wait for somebody, or that meet an id or key of somebody else."""
 
 import threading
-import time
 
 import pytest
 
-from tests.sql import create, execution, one, refused, rows, table, violations
+from tests.sql import create, execution, one, refused, rows, table, violations, wait_for_lock
 
 
 def test_a_key_does_not_bind_an_execution_of_another_namespace(db):
@@ -16,6 +15,7 @@ def test_a_key_does_not_bind_an_execution_of_another_namespace(db):
     assert violations(db) == []
 
 
+@pytest.mark.read_committed("the clock of the tests is a row, which a snapshot shows as it was")
 @pytest.mark.parametrize("batch", [False, True])
 def test_times_count_from_when_the_wait_for_a_key_was_over(db, connect, clock, batch):
     now = clock.freeze()
@@ -41,9 +41,7 @@ def test_times_count_from_when_the_wait_for_a_key_was_over(db, connect, clock, b
 
     thread = threading.Thread(target=submit)
     thread.start()
-    waits = "select count(*) as n from pg_stat_activity where wait_event_type = 'Lock' and pid = %s"
-    while not table(db, waits, second.info.backend_pid)[0]["n"]:
-        time.sleep(0.01)
+    wait_for_lock(db, second)
     clock.advance(5000)
     first.rollback()
     thread.join()

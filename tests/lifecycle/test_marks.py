@@ -174,6 +174,7 @@ def test_claims_never_wait_for_one_another_over_a_mark(db, connect, clock, held,
     assert violations(db) == []
 
 
+@pytest.mark.no_serializable("commits a transaction that others have overtaken")
 def test_what_was_passed_over_unseen_is_found_however_busy_the_lane_is(db, connect, clock, held, submit):
     """It became ready before there was a mark, in a transaction that committed after."""
     policy = {"retry_policy": {"max_retries": 9, "backoff": {"type": "fixed", "delay_ms": 0}}}

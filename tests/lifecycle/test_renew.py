@@ -143,6 +143,7 @@ def test_an_unknown_execution_is_not_found(db):
         one(db, "ff_renew", handle=handle)
 
 
+@pytest.mark.own_session("counts what its server process did")
 def test_a_renewal_is_a_hot_update(db, connect):
     create(db)
     row = take(db)

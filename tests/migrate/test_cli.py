@@ -57,12 +57,12 @@ def test_sql_is_printed_without_a_database(pyff):
 
 def test_a_failure_is_told_without_a_traceback(pyff):
     failed = pyff("--dsn", "host=/nonexistent")
-    assert failed.returncode == 1
+    assert failed.returncode == 4
     assert failed.stderr.startswith("pyff: cannot connect")
     assert "Traceback" not in failed.stderr
 
 
 def test_without_a_dsn_and_a_server_it_says_what_to_do(pyff):
     failed = pyff()
-    assert failed.returncode == 1
+    assert failed.returncode == 4
     assert "PYFF_DSN" in failed.stderr

@@ -5,8 +5,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
-from pyff.migrate import MigrateError, migrate, statements
+from pyff.migrate import MigrateError, Status, check, migrate, statements
 from pyff.migrate.backend import Backend
 
 CONCURRENT_INDEX = """\
@@ -160,3 +161,32 @@ def test_migrations_of_several_databases_of_one_server_create_the_roles_together
     outputs = [process.communicate(timeout=30) for process in processes]
     assert [process.returncode for process in processes] == [0] * 4, outputs
     assert databases[0].one(r"select count(*) from pg_roles where rolname like 'ff\_%'") == 6
+
+
+@pytest.mark.parametrize("where", ["a migration", "the functions"])
+def test_a_migration_that_gives_way_in_a_deadlock_is_tried_again(database, release, where):
+    """A caller has the second table and waits for the first, which the release has already."""
+    release.migration("0002.more", "create table ff_more (id int);", "drop table ff_more;")
+    migrate(database.dsn, db=release.tree)
+    both = "alter table ff_thing add column if not exists a int; alter table ff_more add column if not exists a int;"
+    if where == "a migration":
+        release.migration("0003.both", both)
+    else:
+        release.file("98_rules.sql", both)
+    impatient = make_conninfo(database.dsn, options="-cdeadlock_timeout=50ms")
+    with ThreadPoolExecutor(1) as pool, database.connect(autocommit=False) as caller:
+        caller.execute("set deadlock_timeout = '60s'")
+        caller.execute("select from ff_more")
+        migrating = pool.submit(migrate, impatient, db=release.tree)
+        holds = (
+            "select 1 from pg_locks l where l.relation = 'ff_thing'::regclass and l.mode = 'AccessExclusiveLock'"
+            " and l.granted"
+        )
+        while not database.rows(holds):
+            assert not migrating.done()
+        caller.execute("select from ff_thing")  # only a deadlock lets it through
+        caller.commit()
+        report = migrating.result(60)
+    assert report.applied == (("0003.both",) if where == "a migration" else ())
+    assert check(database.dsn, db=release.tree).status is Status.CURRENT
+    assert database.one("select count(*) from pg_attribute where attname = 'a' and not attisdropped") == 2

@@ -46,6 +46,16 @@ def test_status_for_programs(home, capsys):
     assert told["data"].startswith(str(home))
 
 
+def test_start_dsn_and_stop_for_programs(home, capsys):
+    pyff("start", "--json")
+    started = json.loads(capsys.readouterr().out)
+    assert started["started"] is True
+    pyff("dsn", "--json")
+    assert json.loads(capsys.readouterr().out) == {"dsn": started["dsn"]}
+    pyff("stop", "--json")
+    assert json.loads(capsys.readouterr().out) == {"stopped": True}
+
+
 def test_dsn_starts_nothing(home):
     with pytest.raises(Failure, match="pyff server start"):
         pyff("dsn")

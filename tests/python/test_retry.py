@@ -96,6 +96,7 @@ def impatient(dsn):
     return make_conninfo(dsn, options="-c deadlock_timeout=20ms -c statement_timeout=10s")
 
 
+@pytest.mark.own_session("connects with options")
 def test_a_real_serialization_failure_is_retried(repeatable, connect, db, attempts):
     db.execute(UPDATES_ONE)
     with Engine(repeatable) as engine, ThreadPoolExecutor(1) as thread:
@@ -109,6 +110,7 @@ def test_a_real_serialization_failure_is_retried(repeatable, connect, db, attemp
     assert numbers(db) == [101, 0]
 
 
+@pytest.mark.own_session("connects with options")
 async def test_a_real_serialization_failure_is_retried_by_the_async_engine(repeatable, connect, db, attempts):
     db.execute(UPDATES_ONE)
     async with AsyncEngine(repeatable) as engine:
@@ -122,6 +124,26 @@ async def test_a_real_serialization_failure_is_retried_by_the_async_engine(repea
     assert numbers(db) == [101, 0]
 
 
+REPLACED = "raise exception using errcode = 'XX000', message = 'cache lookup failed for function 16384'"
+
+
+def test_a_call_whose_function_is_replaced_at_that_moment_is_made_again(dsn, db, attempts):
+    """PostgreSQL has no lock on a function that is about to run: an upgrade may drop an older signature of it."""
+    raising = FAILS.format(times=2, code="40001")
+    db.execute(raising.replace("raise exception using errcode = '40001', message = 'try again'", REPLACED))
+    with Engine(dsn) as engine:
+        assert engine.now_ms() == 7
+    assert attempts() == 3
+
+
+def test_any_other_internal_error_is_not_made_again(dsn, db, attempts):
+    db.execute(FAILS.format(times=1, code="XX000"))
+    with Engine(dsn) as engine, pytest.raises(psycopg.errors.InternalError_, match="try again"):
+        engine.now_ms()
+    assert attempts() == 1
+
+
+@pytest.mark.own_session("connects with options")
 def test_a_real_deadlock_is_retried(impatient, connect, db, attempts):
     db.execute(UPDATES_BOTH)
     with Engine(impatient) as engine, ThreadPoolExecutor(1) as thread:
@@ -136,6 +158,7 @@ def test_a_real_deadlock_is_retried(impatient, connect, db, attempts):
     assert numbers(db) == [101, 101]
 
 
+@pytest.mark.own_session("connects with options")
 async def test_a_real_deadlock_is_retried_by_the_async_engine(impatient, connect, db, attempts):
     db.execute(UPDATES_BOTH)
     async with AsyncEngine(impatient) as engine:

@@ -36,6 +36,7 @@ def test_the_check_is_made_once(engine, db):
     assert engine.ping().ok
 
 
+@pytest.mark.own_session("connects with options")
 def test_a_database_without_pyff_is_named_as_such(dsn):
     elsewhere = psycopg.conninfo.make_conninfo(dsn, options="-c search_path=pg_catalog")
     with Engine(elsewhere) as engine, pytest.raises(SchemaGap, match="not installed"):

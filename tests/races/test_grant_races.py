@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from tests.sql import claim, create, events, execution, one, rows, table, take, violations
+from tests.sql import claim, create, events, execution, one, rows, table, take, violations, wait_for_lock
 
 
 def together(count, work):
@@ -35,16 +35,6 @@ def attempt(conn, function, *expected, **args):
 
 def worker(n):
     return {"worker_id": f"w{n}", "worker_instance_id": f"w{n}-1"}
-
-
-def wait_for_lock(db, conn):
-    """Until that connection waits for somebody's lock."""
-    query = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
-    for _ in range(1000):
-        if db.execute(query, [conn.info.backend_pid]).fetchone()[0]:
-            return
-        db.execute("select pg_sleep(0.005)")
-    raise AssertionError("it never waited")
 
 
 @pytest.mark.parametrize("kind", ["claim", "reclaim"])
@@ -163,6 +153,7 @@ def test_a_grant_and_a_plain_claim_do_not_both_win(db, connect):
     assert violations(db) == []
 
 
+@pytest.mark.own_session("has a setting of its own")
 @pytest.mark.parametrize("taker", ["ff_claim", "ff_claim_many", "ff_claim_for_worker"])
 @pytest.mark.parametrize("capabilities", [[], ["a"]])
 def test_work_that_was_granted_while_a_claim_looked_for_it_is_not_taken(db, connect, taker, capabilities):
@@ -239,6 +230,7 @@ def test_a_renewal_before_the_end_beats_a_reclaim_and_after_it_does_not(db, conn
     assert violations(db) == []
 
 
+@pytest.mark.no_serializable("commits a transaction that others have overtaken")
 def test_a_reclaim_that_waited_for_a_renewal_finds_the_lease_alive(db, connect, clock):
     clock.freeze()
     eid = create(db)
@@ -255,6 +247,7 @@ def test_a_reclaim_that_waited_for_a_renewal_finds_the_lease_alive(db, connect, 
     assert one(db, "ff_complete", handle=row["handle"])["outcome"] == "completed"
 
 
+@pytest.mark.read_committed("the clock of the tests is a row, which a snapshot shows as it was")
 def test_a_redemption_that_waited_past_the_end_of_its_grant_is_refused(db, connect, clock):
     clock.freeze()
     eid = create(db)

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from tests.sql import claim, create, events, one, rows, table, take, violations
+from tests.sql import claim, create, events, one, rows, table, take, violations, wait_for_lock
 
 
 def together(count, work):
@@ -148,6 +148,7 @@ def test_renewal_and_reclaim_at_the_end_of_a_lease_do_not_both_win(db, connect, 
     assert violations(db) == []
 
 
+@pytest.mark.read_committed("the clock of the tests is a row, which a snapshot shows as it was")
 def test_a_waiter_judges_the_lease_by_the_time_it_got_the_lock(db, connect, clock):
     clock.freeze()
     create(db)
@@ -162,16 +163,6 @@ def test_a_waiter_judges_the_lease_by_the_time_it_got_the_lock(db, connect, cloc
         with pytest.raises(psycopg.Error) as caught:
             answer.result(10)
     assert caught.value.sqlstate == "WF402"
-
-
-def wait_for_lock(db, conn):
-    """Until that connection waits for somebody's lock."""
-    query = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
-    for _ in range(1000):
-        if db.execute(query, [conn.info.backend_pid]).fetchone()[0]:
-            return
-        db.execute("select pg_sleep(0.005)")
-    raise AssertionError("it never waited")
 
 
 def test_overlapping_batches_of_keys_do_not_deadlock(db, connect):

@@ -61,6 +61,7 @@ def state(db, claim):
     return execution(db, claim["execution_id"])["public_state"]
 
 
+@pytest.mark.no_serializable("commits a transaction that others have overtaken")
 def test_a_signal_before_the_timeout_wins(db, connect, clock):
     claim, point = scene(db, clock)
 
@@ -94,6 +95,7 @@ def test_a_timeout_before_the_signal_wins(db, connect, clock, behavior, told):
     assert violations(db) == []
 
 
+@pytest.mark.read_committed("the clock of the tests is a row, which a snapshot shows as it was")
 def test_a_signal_that_waited_past_the_deadline_is_judged_by_the_time_it_got_the_lock(db, connect, clock):
     claim, point = scene(db, clock)
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 
-from tests.sql import create, one, rows, table, take, violations
+from tests.sql import create, one, rows, table, take, violations, wait_for_lock
 
 
 def together(count, work):
@@ -66,9 +66,7 @@ def test_a_registration_survives_a_rival_that_rolls_back(db, connect):
     assert register(rival) == "registered"
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(register, waiter)
-        query = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
-        while not db.execute(query, [waiter.info.backend_pid]).fetchone()[0]:
-            db.execute("select pg_sleep(0.005)")
+        wait_for_lock(db, waiter)
         rival.rollback()
         assert answer.result(10) == "registered"
 

@@ -20,6 +20,7 @@ READS = [
 ]
 # Columns of the tables that describe leaves out, and those it adds.
 HIDDEN = {
+    "created_at",
     "open_waitpoints",
     "partition_key",
     "payload",
@@ -31,8 +32,11 @@ HIDDEN = {
     "retention_ms",
     "attempt_timeout_ms",
     "reserved_until_ms",
+    "spends",
     "tagged",
     "flow_stopped",
+    "limited",
+    "blocked_budget_id",
 }
 ADDED = {"lane_state", "lease_live", "progress_pct", "progress_message", "progress_updated_at_ms"}
 RETRY = {"retry_policy": {"max_retries": 3, "backoff": {"type": "fixed", "delay_ms": 0}}}

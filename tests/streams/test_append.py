@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from tests.sql import create, execution, one, refused, rows, table, take, violations
+from tests.sql import create, execution, one, refused, rows, table, take, violations, wait_for_lock
 from tests.streams.support import append, attempt, info, payloads, read, where
 
 
@@ -284,6 +284,7 @@ class TestFence:
         assert violations(db) == []
 
 
+@pytest.mark.read_committed("the clock of the tests is a row, which a snapshot shows as it was")
 def test_a_waiting_append_judges_the_lease_by_the_time_it_got_the_stream(db, connect, clock):
     """A watcher holds the stream; meanwhile the lease runs out."""
     row = attempt(db)
@@ -301,9 +302,7 @@ def test_a_waiting_append_judges_the_lease_by_the_time_it_got_the_stream(db, con
 
     thread = threading.Thread(target=write)
     thread.start()
-    query = "select 1 from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
-    while not table(db, query, writer.info.backend_pid):
-        pass
+    wait_for_lock(db, writer)
     clock.advance(86_400_000)
     watcher.commit()
     thread.join()

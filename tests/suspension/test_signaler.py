@@ -65,17 +65,18 @@ def test_it_may_call_nothing_else(db, outsider):
 
 def test_it_reads_no_table_and_no_view(db, outsider):
     suspended(db)
-    names = [
-        r["name"]
+    kinds = {
+        r["name"]: r["relkind"]
         for r in table(
             db,
-            "select oid::regclass::text as name from pg_class where relname like 'ff\\_%%' and relkind in ('r', 'v')",
+            "select oid::regclass::text as name, relkind::text from pg_class"
+            " where relname like 'ff\\_%%' and relkind in ('r', 'v')",
         )
-    ]
-    assert "ff_waitpoint_hmac" in names
-    assert len(names) > 15
-    for name in names:
-        for statement in ("select 1 from {}", "delete from {}", "truncate {}"):
+    }
+    assert "ff_waitpoint_hmac" in kinds
+    assert len(kinds) > 15
+    for name, kind in kinds.items():
+        for statement in ("select 1 from {}", "delete from {}", "truncate {}")[: 3 if kind == "r" else 1]:
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 outsider.execute(statement.format(name))
     with pytest.raises(psycopg.errors.InsufficientPrivilege):

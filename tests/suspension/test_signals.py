@@ -483,6 +483,7 @@ def test_muted_events_change_nothing_else(db):
     assert violations(db) == []
 
 
+@pytest.mark.own_session("LISTEN")
 def test_the_doorbell_rings_once_for_each_family(db, connect):
     listener = connect()
     listener.execute("listen ff_event_signal")

@@ -15,6 +15,7 @@ as $$
             ('signed_waitpoints', 'ff_seed_waitpoint_hmac_secret'), ('suspension', 'ff_suspend'),
             ('signals', 'ff_deliver_signal'), ('streams', 'ff_append_frame'), ('events', 'ff_read_events'),
             ('flows', 'ff_create_flow'), ('flow_cancellation', 'ff_cancel_flow'),
+            ('steps', 'ff_record_step'), ('schedules', 'ff_create_schedule'),
             ('admission', 'ff_check_admission'), ('budgets', 'ff_report_usage'), ('maintenance', 'ff_tick')
            ) g(capability, function_name)
      cross join lateral (select exists (select from pg_proc f

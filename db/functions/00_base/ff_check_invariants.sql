@@ -2,6 +2,8 @@ create or replace function ff_check_invariants(p_limit int default 100)
 returns table (invariant text, subject text, detail text)
 language plpgsql stable security definer
 set search_path from current
+set jit = off
+set work_mem = '64MB'
 as $$
 begin
     perform ff__check_limit(p_limit, 100000);
@@ -10,11 +12,21 @@ begin
         union all
         select v.invariant, v.subject, v.detail from ff__invariants_events() v
         union all
+        select v.invariant, v.subject, v.detail from ff__invariants_budgets() v
+        union all
         select v.invariant, v.subject, v.detail from ff__invariants_streams() v
         union all
         select v.invariant, v.subject, v.detail from ff__invariants_suspension() v
         union all
         select v.invariant, v.subject, v.detail from ff__invariants_flows() v
+        union all
+        select v.invariant, v.subject, v.detail from ff__invariants_steps() v
+        union all
+        select v.invariant, v.subject, v.detail from ff__invariants_schedules() v
+        union all
+        select v.invariant, v.subject, v.detail from ff__invariants_maintenance() v
+        union all
+        select v.invariant, v.subject, v.detail from ff__invariants_admission() v
         limit p_limit;
 end
 $$;

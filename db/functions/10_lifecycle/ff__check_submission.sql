@@ -1,4 +1,4 @@
--- Checks everything a submission says about itself but its lane, and takes its policy apart. Reads no row.
+-- Checks everything a submission says about itself but its lane, and takes its policy apart.
 -- Errors: invalid_input, invalid_policy, invalid_capabilities, invalid_tag_key, quota_policy_not_found,
 -- budget_not_found.
 create or replace function ff__check_submission(
@@ -20,6 +20,7 @@ language plpgsql stable
 as $$
 declare
     c_max constant bigint := 9007199254740991;
+    v_budget text;
     s ff_submission;
 begin
     if (octet_length(p_namespace) between 1 and 64 and octet_length(p_execution_kind) <= 128
@@ -77,11 +78,22 @@ begin
     end if;
 
     if s.policy ? 'quota_policy_id' then
-        perform ff__raise('quota_policy_not_found', 'no such quota policy',
-                          jsonb_build_object('quota_policy_id', s.policy -> 'quota_policy_id'));
-    elsif s.policy ? 'budget_ids' then
-        perform ff__raise('budget_not_found', 'no such budget',
-                          jsonb_build_object('budget_id', s.policy #> '{budget_ids,0}'));
+        s.quota_policy_id := s.policy ->> 'quota_policy_id';
+        if not exists (select from ff_quota_policy q where q.quota_policy_id = s.quota_policy_id) then
+            perform ff__no_quota_policy(s.quota_policy_id);
+        end if;
+    end if;
+    if s.policy ? 'budget_ids' then
+        s.budget_ids := array(select x.budget_id
+                                from jsonb_array_elements_text(s.policy -> 'budget_ids') with ordinality x(budget_id, n)
+                               group by x.budget_id order by min(x.n));
+        for v_budget in
+            select x.budget_id from unnest(s.budget_ids) with ordinality x(budget_id, n)
+             where not exists (select from ff_budget b where b.budget_id = x.budget_id) order by x.n limit 1
+        loop
+            perform ff__raise('budget_not_found', format('no budget %s', v_budget),
+                              jsonb_build_object('budget_id', v_budget));
+        end loop;
     end if;
 
     s.lane_id := p_lane_id;

@@ -1,7 +1,8 @@
 -- The capability sets that may wait on a lane and that a worker covers, as caps_keys of the ready index. A worker with few
 -- tokens covers few sets: all of them, whether or not they wait. Otherwise a loose scan: one probe per distinct set that
--- waits, however many rows each has. Work that needs nothing ('') is always covered.
-create or replace function ff__covered_keys(p_lane_id text, p_capabilities text[]) returns text[]
+-- waits, however many rows each has. Work that needs nothing ('') is always covered. p_limited: among work that needs
+-- admission, or that needs none.
+create or replace function ff__covered_keys(p_lane_id text, p_capabilities text[], p_limited boolean) returns text[]
 language plpgsql stable
 as $$
 declare
@@ -21,7 +22,7 @@ begin
     end if;
     loop
         select c.caps_key, c.execution_id into v_key, v_example from ff_exec_core c
-         where c.lane_id = p_lane_id and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+         where c.lane_id = p_lane_id and c.limited = p_limited and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
            and c.caps_key >= v_from
          order by c.caps_key limit 1;
         exit when not found;

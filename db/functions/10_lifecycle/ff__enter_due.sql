@@ -1,6 +1,6 @@
 -- What is due on a lane enters the ready index: ended delays through ff__requeue, leases that ran out as such. At most 200
 -- of each per call, oldest first, never waiting. A lease that was renewed only gets its next check time (see
--- ff_exec_core_due). p_marked: see ff_scan_mark.
+-- ff_exec_core_due). What maintenance has failed on and put off is passed over. p_marked: see ff_scan_mark.
 create or replace function ff__enter_due(p_lane_id text, p_now_ms bigint, p_marked boolean) returns void
 language plpgsql volatile
 as $$
@@ -8,6 +8,7 @@ declare
     v_from bigint := 0;
     v_ids uuid[];
     v_id uuid;
+    v_failed boolean;
     e ff_exec;
 begin
     if p_marked then
@@ -41,10 +42,16 @@ begin
                and c.ownership_state = 'leased' and c.lease_expires_at_ms > p_now_ms
              order by coalesce(c.lease_check_at_ms, c.delay_until_ms) limit 1000);
     end if;
+    if v_ids = '{}' then
+        return;
+    end if;
+    v_failed := exists (select from ff_reconciler_error);
     for v_id in
         select c.execution_id from unnest(v_ids) with ordinality x(id, n) join ff_exec_core c on c.execution_id = x.id
          order by x.n for update of c skip locked
     loop
+        continue when v_failed and (ff__put_off('sweep_expired_leases', v_id::text)
+                                    or ff__put_off('sweep_delayed', v_id::text));
         e := ff__open(v_id);
         if e.eligibility_state = 'not_eligible_until_time' and e.delay_until_ms <= e.now_ms then
             perform ff__requeue(e, null, e.delay_until_ms);

@@ -1,4 +1,5 @@
--- The first executions of a lane that wait for a worker with these capability sets, in the order of claims, unlocked. On
+-- The first executions of a lane that wait for a worker with these capability sets and need no admission, in the order of
+-- claims, unlocked. On
 -- a marked lane each priority that has a mark is read from there (see ff_scan_mark), and what lies between them as it is.
 create or replace function ff__heads(
     p_lane_id text, p_keys text[], p_marked boolean, p_namespace text, p_now_ms bigint, p_limit int
@@ -12,7 +13,7 @@ begin
               from unnest(p_keys) k(caps_key)
              cross join lateral (
                    select c.execution_id, c.priority, c.created_at_ms from ff_exec_core c
-                    where c.lane_id = p_lane_id and c.caps_key = k.caps_key
+                    where c.lane_id = p_lane_id and not c.limited and c.caps_key = k.caps_key
                       and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
                       and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
                       and (p_namespace is null or c.namespace = p_namespace)
@@ -40,7 +41,8 @@ begin
           from (select c.execution_id, c.priority, c.created_at_ms
                   from m cross join lateral (
                        select x.execution_id, x.priority, x.created_at_ms from ff_exec_core x
-                        where x.lane_id = p_lane_id and x.caps_key = m.caps_key and x.priority = m.priority
+                        where x.lane_id = p_lane_id and not x.limited and x.caps_key = m.caps_key
+                          and x.priority = m.priority
                           and (x.created_at_ms, x.execution_id) >= (m.from_ms, m.from_id) and x.blocking_reason = 'waiting_for_worker' and not x.flow_stopped
                           and (x.reserved_until_ms is null or x.reserved_until_ms <= p_now_ms)
                           and (p_namespace is null or x.namespace = p_namespace)
@@ -52,7 +54,7 @@ begin
                 select c.execution_id, c.priority, c.created_at_ms
                   from gap g cross join lateral (
                        select x.execution_id, x.priority, x.created_at_ms from ff_exec_core x
-                        where x.lane_id = p_lane_id and x.caps_key = g.caps_key
+                        where x.lane_id = p_lane_id and not x.limited and x.caps_key = g.caps_key
                           and x.priority between g.lowest and g.highest and x.blocking_reason = 'waiting_for_worker' and not x.flow_stopped
                           and (x.reserved_until_ms is null or x.reserved_until_ms <= p_now_ms)
                           and (p_namespace is null or x.namespace = p_namespace)

@@ -1,191 +1,253 @@
--- Rules of the execution lifecycle that must hold at every commit; each branch returns the rows that break one.
+-- Rules of the execution lifecycle that must hold at every commit; each branch returns the rows that break some: every table
+-- is read once for all rules that ask for the same rows, and what is said of a row is put together only if it breaks one.
 -- Rules that count events are asked only while nothing of that family was muted or trimmed.
 create or replace function ff__invariants_lifecycle() returns table (invariant text, subject text, detail text)
 language plpgsql stable
 as $$
 #variable_conflict use_column
+declare
+    v_now bigint := ff_now_ms();
+    v_completions boolean := exists (select from ff_event_family f
+                                      where f.family = 'completion' and f.trimmed_event_id = 0
+                                        and f.muted <@ '{renewed}'::text[]);
+    v_leases boolean := exists (select from ff_event_family f
+                                 where f.family = 'lease' and f.trimmed_event_id = 0
+                                   and f.muted <@ '{renewed}'::text[]);
 begin
+    -- The execution with its input, its grant and its lane.
     return query
-with e as (select c.*, ff__wire_id(c.partition_key, c.execution_id) as wire_id from ff_exec_core c),
-     a as (select t.* from ff_attempt t),
-     counted as (select f.family from ff_event_family f
-                  where f.trimmed_event_id = 0 and f.muted <@ '{renewed}'::text[])
-    select 'legal_vector', e.wire_id,
-           concat_ws(' / ', e.lifecycle_phase, e.ownership_state, e.eligibility_state, e.blocking_reason,
-                     e.terminal_outcome, e.attempt_state, e.public_state)
-      from e
-     where ff__public_state(e.lifecycle_phase, e.ownership_state, e.eligibility_state, e.blocking_reason,
-                            e.terminal_outcome, e.attempt_state, e.total_attempt_count) is null
-    union all
-    select 'public_state', e.wire_id, e.public_state
-      from e
-     where e.public_state is distinct from
-           ff__public_state(e.lifecycle_phase, e.ownership_state, e.eligibility_state, e.blocking_reason,
-                            e.terminal_outcome, e.attempt_state, e.total_attempt_count)
-    union all
-    select 'lease_columns', e.wire_id, e.lifecycle_phase
-      from e
-     where case when e.lifecycle_phase = 'active'
-                then num_nulls(e.lease_id, e.lease_expires_at_ms, e.worker_id, e.worker_instance_id,
-                               e.current_attempt_id, e.current_attempt_index) > 0
-                else num_nonnulls(e.lease_id, e.lease_expires_at_ms, e.worker_id) > 0 end
-    union all
-    select 'terminal_columns', e.wire_id, format('%s, terminal_at_ms %s', e.terminal_outcome, e.terminal_at_ms)
-      from e
-     where (e.lifecycle_phase = 'terminal') <> (e.terminal_at_ms is not null)
-        or (e.lifecycle_phase = 'terminal') <> (e.terminal_outcome <> 'none')
-    union all
-    select 'delay_columns', e.wire_id, format('%s, delay_until_ms %s', e.eligibility_state, e.delay_until_ms)
-      from e
-     where (e.eligibility_state = 'not_eligible_until_time' and e.delay_until_ms is null)
-        or (e.delay_until_ms is not null
-            and e.eligibility_state not in ('not_eligible_until_time', 'blocked_by_dependencies'))
-    union all
-    select 'open_attempt', e.wire_id, format('attempt %s is open', a.attempt_index)
-      from e join a on a.execution_id = e.execution_id and a.ended_at_ms is null
-     where e.lifecycle_phase = 'terminal' or a.attempt_index is distinct from e.current_attempt_index
-        or a.attempt_id is distinct from e.current_attempt_id
-    union all
-    select 'attempt_count', e.wire_id, format('%s attempts counted, %s stored', e.total_attempt_count, count(a.*))
-      from e left join a on a.execution_id = e.execution_id
-     group by e.wire_id, e.total_attempt_count
-    having e.total_attempt_count <> count(a.*) or coalesce(max(a.attempt_index), -1) <> count(a.*) - 1
-    union all
-    select 'attempt_type', e.wire_id, format('attempt %s is of type %s', a.attempt_index, a.attempt_type)
-      from e join a on a.execution_id = e.execution_id
-     where (a.attempt_index = 0 and a.attempt_type in ('retry', 'reclaim'))
-        or (a.attempt_index > 0 and a.attempt_type = 'initial')
-    union all
-    select 'attempt_words', e.wire_id,
-           format('attempt %s: %s, %s, %s', a.attempt_index, a.attempt_type, a.state, a.outcome)
-      from e join a on a.execution_id = e.execution_id
-     where a.attempt_type not in ('initial', 'retry', 'reclaim', 'replay')
-        or (a.state, coalesce(a.outcome, 'none')) not in (
-               ('started', 'none'), ('suspended', 'none'), ('ended_success', 'success'), ('ended_failure', 'failure'),
-               ('ended_failure', 'expired'), ('ended_cancelled', 'cancelled'), ('ended_cancelled', 'skipped'),
-               ('interrupted_reclaimed', 'interrupted_reclaimed'))
-        or (a.ended_at_ms is null) <> (a.outcome is null)
-    union all
-    select 'lease_epoch', e.wire_id, format('attempt %s has epoch %s', v.attempt_index, v.lease_epoch)
-      from (select a.execution_id, a.attempt_index, a.lease_epoch,
-                   lag(a.lease_epoch) over (partition by a.execution_id order by a.attempt_index) as before
-              from a) v
-      join e on e.execution_id = v.execution_id
-     where v.lease_epoch > e.lease_epoch or v.lease_epoch <= v.before
-    union all
-    select 'current_lease', e.wire_id, format('execution has epoch %s, attempt %s', e.lease_epoch, a.lease_epoch)
-      from e left join a on a.execution_id = e.execution_id and a.attempt_index = e.current_attempt_index
-     where e.lifecycle_phase = 'active'
-       and (a.lease_id, a.lease_epoch) is distinct from (e.lease_id, e.lease_epoch)
-    union all
-    select 'lease_bounds', e.wire_id,
-           format('lease ends %s, check %s, attempt %s, deadline %s', e.lease_expires_at_ms, e.lease_check_at_ms,
-                  e.attempt_timeout_at_ms, e.deadline_at_ms)
-      from e
-     where e.lifecycle_phase = 'active'
-       and (e.lease_expires_at_ms > e.attempt_timeout_at_ms or e.lease_expires_at_ms > e.deadline_at_ms
-            or e.lease_check_at_ms > e.lease_expires_at_ms
-            or (e.ownership_state = 'leased' and e.lease_check_at_ms is null))
-    union all
-    select 'priority', e.wire_id, e.priority::text from e where e.priority not between 0 and 9000
-    union all
-    select 'policy_limits', e.wire_id,
-           format('retries %s, reclaims %s, replays %s', e.retry_count, e.lease_reclaim_count, e.replay_count)
-      from e join ff_exec_input i on i.execution_id = e.execution_id
-     where e.retry_count > coalesce((i.policy #> '{retry_policy,max_retries}')::int, 0)
-        or e.lease_reclaim_count > coalesce((i.policy -> 'max_reclaim_count')::int, 100)
-        or e.replay_count > coalesce((i.policy -> 'max_replay_count')::int, 10)
-    union all
-    select 'completion_events', e.wire_id,
-           format('%s completion events, %s ends', count(x.event_id),
-                  e.replay_count + (e.lifecycle_phase = 'terminal')::int)
-      from e left join ff_event x on x.execution_id = e.execution_id and x.family = 'completion'
-     where exists (select from counted where counted.family = 'completion')
-     group by e.wire_id, e.replay_count, e.lifecycle_phase
-    having count(x.event_id) <> e.replay_count + (e.lifecycle_phase = 'terminal')::int
-    union all
-    select 'lease_start_events', e.wire_id,
-           format('%s leases, %s started by an event', e.lease_epoch, count(distinct x.lease_epoch))
-      from e left join ff_event x on x.execution_id = e.execution_id and x.family = 'lease'
-                                 and x.event_type in ('acquired', 'reclaimed')
-     where exists (select from counted where counted.family = 'lease')
-     group by e.wire_id, e.lease_epoch
-    having count(x.event_id) <> e.lease_epoch or count(distinct x.lease_epoch) <> e.lease_epoch
-    union all
-    select 'lease_end_events', e.wire_id,
-           format('%s leases are over, %s ended by an event', e.lease_epoch - (e.ownership_state = 'leased')::int,
-                  count(x.event_id))
-      from e left join ff_event x on x.execution_id = e.execution_id and x.family = 'lease'
-                                 and x.event_type in ('released', 'expired', 'revoked')
-     where exists (select from counted where counted.family = 'lease')
-     group by e.wire_id, e.lease_epoch, e.ownership_state
-    having count(x.event_id) <> e.lease_epoch - (e.ownership_state = 'leased')::int
-        or count(distinct x.lease_epoch) <> count(x.event_id)
-    union all
-    select 'grants', e.wire_id, format('%s grant on a row that is %s', g.kind, e.public_state)
-      from e join ff_claim_grant g on g.execution_id = e.execution_id
-     where e.lifecycle_phase = 'terminal' or e.ownership_state = 'leased' and e.lease_expires_at_ms > ff_now_ms()
-        or (g.expires_at_ms > ff_now_ms()
-            and (g.kind = 'claim' and e.lifecycle_phase = 'runnable' and e.attempt_state = 'attempt_interrupted'
-                 or g.kind = 'resume' and e.lifecycle_phase = 'runnable' and e.attempt_state <> 'attempt_interrupted'
-                 or g.kind in ('claim', 'resume') and e.lifecycle_phase = 'active'))
-    union all
-    select 'mirrors', e.wire_id,
-           format('reserved until %s, grant %s; tagged %s, tags %s; attempt timeout %s', e.reserved_until_ms,
-                  g.expires_at_ms, e.tagged, i.tags, e.attempt_timeout_ms)
-      from e join ff_exec_input i on i.execution_id = e.execution_id
-      left join ff_claim_grant g on g.execution_id = e.execution_id
-     where e.reserved_until_ms is distinct from g.expires_at_ms or e.tagged <> (i.tags <> '{}')
-        or e.attempt_timeout_ms is distinct from (i.policy #> '{timeout_policy,attempt_timeout_ms}')::bigint
-        or e.retention_ms is distinct from (i.policy -> 'retention_ms')::bigint
-        or (e.namespace, e.created_at_ms) <> (i.namespace, i.created_at_ms)
-    union all
-    select 'current_attempt', e.wire_id, format('%s, attempt %s is %s', e.public_state, e.current_attempt_index, a.state)
-      from e left join a on a.execution_id = e.execution_id and a.attempt_index = e.current_attempt_index
-     where e.current_attempt_id is not null
-       and a.state is distinct from case when e.lifecycle_phase = 'active' then 'started' else 'suspended' end
-    union all
-    select 'started_at', e.wire_id, format('%s, first attempt %s', e.started_at_ms, min(a.started_at_ms))
-      from e left join a on a.execution_id = e.execution_id
-     group by e.wire_id, e.started_at_ms
-    having e.started_at_ms is distinct from min(a.started_at_ms)
-    union all
-    select 'lane_registered', e.wire_id, e.lane_id
-      from e where not exists (select from ff_lane_registry l where l.lane_id = e.lane_id)
-    union all
-    select 'input_row', e.wire_id, 'has no row in ff_exec_input'
-      from e where not exists (select from ff_exec_input i where i.execution_id = e.execution_id)
-    union all
+    select v.rule, ff__wire_id(e.partition_key, e.execution_id),
+           case v.rule
+               when 'legal_vector' then
+                   concat_ws(' / ', e.lifecycle_phase, e.ownership_state, e.eligibility_state, e.blocking_reason,
+                             e.terminal_outcome, e.attempt_state, e.public_state)
+               when 'public_state' then e.public_state
+               when 'lease_columns' then e.lifecycle_phase
+               when 'terminal_columns' then format('%s, terminal_at_ms %s', e.terminal_outcome, e.terminal_at_ms)
+               when 'delay_columns' then format('%s, delay_until_ms %s', e.eligibility_state, e.delay_until_ms)
+               when 'lease_bounds' then
+                   format('lease ends %s, check %s, attempt %s, deadline %s', e.lease_expires_at_ms, e.lease_check_at_ms,
+                          e.attempt_timeout_at_ms, e.deadline_at_ms)
+               when 'priority' then e.priority::text
+               when 'attempt_id' then e.attempt_state
+               when 'partition' then 'partition_key is not the last byte of the id'
+               when 'lane_registered' then e.lane_id
+               when 'input_row' then 'has no row in ff_exec_input'
+               when 'policy_limits' then
+                   format('retries %s, reclaims %s, replays %s', e.retry_count, e.lease_reclaim_count, e.replay_count)
+               when 'capabilities' then format('%s for %s', e.caps_key, e.required)
+               when 'grants' then format('%s grant on a row that is %s', e.grant_kind, e.public_state)
+               when 'mirrors' then
+                   format('reserved until %s, grant %s; tagged %s, tags %s; attempt timeout %s', e.reserved_until_ms,
+                          e.grant_expires_at_ms, e.tagged, e.input_tags, e.attempt_timeout_ms)
+           end
+      from (select x.*,
+                   concat_ws(' ',
+                       case when x.legal_state is null then 'legal_vector' end,
+                       case when x.public_state is distinct from x.legal_state then 'public_state' end,
+                       case when case when x.lifecycle_phase = 'active'
+                                      then num_nulls(x.lease_id, x.lease_expires_at_ms, x.worker_id, x.worker_instance_id,
+                                                     x.current_attempt_id, x.current_attempt_index) > 0
+                                      else num_nonnulls(x.lease_id, x.lease_expires_at_ms, x.worker_id) > 0 end
+                            then 'lease_columns' end,
+                       case when (x.lifecycle_phase = 'terminal') <> (x.terminal_at_ms is not null)
+                              or (x.lifecycle_phase = 'terminal') <> (x.terminal_outcome <> 'none')
+                            then 'terminal_columns' end,
+                       case when (x.eligibility_state = 'not_eligible_until_time' and x.delay_until_ms is null)
+                              or (x.delay_until_ms is not null
+                                  and x.eligibility_state not in ('not_eligible_until_time', 'blocked_by_dependencies'))
+                            then 'delay_columns' end,
+                       case when x.lifecycle_phase = 'active'
+                             and (x.lease_expires_at_ms > x.attempt_timeout_at_ms
+                                  or x.lease_expires_at_ms > x.deadline_at_ms
+                                  or x.lease_check_at_ms > x.lease_expires_at_ms
+                                  or (x.ownership_state = 'leased' and x.lease_check_at_ms is null))
+                            then 'lease_bounds' end,
+                       case when x.priority not between 0 and 9000 then 'priority' end,
+                       case when (x.current_attempt_id is not null)
+                                 <> (x.attempt_state in ('running_attempt', 'attempt_interrupted'))
+                            then 'attempt_id' end,
+                       case when x.partition_key <> ff__partition(x.execution_id) then 'partition' end,
+                       case when not x.has_lane then 'lane_registered' end,
+                       case when not x.has_input then 'input_row' end,
+                       case when x.retry_count > coalesce((x.policy #> '{retry_policy,max_retries}')::int, 0)
+                              or x.lease_reclaim_count > coalesce((x.policy -> 'max_reclaim_count')::int, 100)
+                              or x.replay_count > coalesce((x.policy -> 'max_replay_count')::int, 10)
+                            then 'policy_limits' end,
+                       -- The key of none needs no call.
+                       case when case when x.required = '{}' then x.caps_key <> ''
+                                      else x.caps_key <> ff__caps_key(x.required)
+                                           or x.required <> array(select distinct t.token collate "C"
+                                                                    from unnest(x.required) t(token)
+                                                                   where t.token <> '' and t.token not like '%,%'
+                                                                     and t.token !~ '[\x01-\x20\x7f]'
+                                                                   order by 1) end
+                            then 'capabilities' end,
+                       case when x.grant_kind is not null
+                             and (x.lifecycle_phase = 'terminal'
+                                  or x.ownership_state = 'leased' and x.lease_expires_at_ms > v_now
+                                  or (x.grant_expires_at_ms > v_now
+                                      and (x.grant_kind = 'claim' and x.lifecycle_phase = 'runnable'
+                                           and x.attempt_state = 'attempt_interrupted'
+                                           or x.grant_kind = 'resume' and x.lifecycle_phase = 'runnable'
+                                              and x.attempt_state <> 'attempt_interrupted'
+                                           or x.grant_kind in ('claim', 'resume') and x.lifecycle_phase = 'active')))
+                            then 'grants' end,
+                       case when x.has_input
+                             and (x.reserved_until_ms is distinct from x.grant_expires_at_ms
+                                  or x.tagged <> (x.input_tags <> '{}')
+                                  or x.attempt_timeout_ms
+                                     is distinct from (x.policy #> '{timeout_policy,attempt_timeout_ms}')::bigint
+                                  or x.retention_ms is distinct from (x.policy -> 'retention_ms')::bigint
+                                  or (x.namespace, x.created_at_ms, to_timestamp(x.created_at_ms / 1000::float8))
+                                     <> (x.input_namespace, x.input_created_at_ms, x.input_created_at))
+                            then 'mirrors' end) as broken
+              from (select c.*,
+                           ff__public_state(c.lifecycle_phase, c.ownership_state, c.eligibility_state, c.blocking_reason,
+                                            c.terminal_outcome, c.attempt_state, c.total_attempt_count) as legal_state,
+                           i.execution_id is not null as has_input, i.policy, i.required_capabilities as required,
+                           i.tags as input_tags, i.namespace as input_namespace, i.created_at_ms as input_created_at_ms,
+                           i.created_at as input_created_at, g.kind as grant_kind, g.expires_at_ms as grant_expires_at_ms,
+                           l.lane_id is not null as has_lane
+                      from ff_exec_core c
+                      left join ff_exec_input i on i.execution_id = c.execution_id
+                      left join ff_claim_grant g on g.execution_id = c.execution_id
+                      left join ff_lane_registry l on l.lane_id = c.lane_id offset 0) x offset 0) e
+     cross join lateral string_to_table(e.broken, ' ') v(rule)
+     where e.broken <> '';
+
+    -- Each attempt.
+    return query
+    select v.rule, ff__wire_id(e.partition_key, e.execution_id),
+           case v.rule
+               when 'open_attempt' then format('attempt %s is open', e.attempt_index)
+               when 'attempt_type' then format('attempt %s is of type %s', e.attempt_index, e.attempt_type)
+               when 'attempt_words' then
+                   format('attempt %s: %s, %s, %s', e.attempt_index, e.attempt_type, e.state, e.outcome)
+               when 'lease_epoch' then format('attempt %s has epoch %s', e.attempt_index, e.lease_epoch)
+           end
+      from (select c.partition_key, a.*,
+                   concat_ws(' ',
+                       case when a.ended_at_ms is null
+                             and (c.lifecycle_phase = 'terminal' or a.attempt_index is distinct from c.current_attempt_index
+                                  or a.attempt_id is distinct from c.current_attempt_id)
+                            then 'open_attempt' end,
+                       case when (a.attempt_index = 0 and a.attempt_type in ('retry', 'reclaim'))
+                              or (a.attempt_index > 0 and a.attempt_type = 'initial')
+                            then 'attempt_type' end,
+                       case when a.attempt_type not in ('initial', 'retry', 'reclaim', 'replay')
+                              or (a.state, coalesce(a.outcome, 'none')) not in (
+                                     ('started', 'none'), ('suspended', 'none'), ('ended_success', 'success'),
+                                     ('ended_failure', 'failure'), ('ended_failure', 'expired'),
+                                     ('ended_cancelled', 'cancelled'), ('ended_cancelled', 'skipped'),
+                                     ('interrupted_reclaimed', 'interrupted_reclaimed'))
+                              or (a.ended_at_ms is null) <> (a.outcome is null)
+                            then 'attempt_words' end,
+                       case when a.lease_epoch > c.lease_epoch or a.lease_epoch <= a.before then 'lease_epoch' end) as broken
+              from (select t.execution_id, t.attempt_index, t.attempt_id, t.attempt_type, t.state, t.outcome, t.ended_at_ms,
+                           t.lease_epoch,
+                           lag(t.lease_epoch) over (partition by t.execution_id order by t.attempt_index) as before
+                      from ff_attempt t) a
+              join ff_exec_core c on c.execution_id = a.execution_id offset 0) e
+     cross join lateral string_to_table(e.broken, ' ') v(rule)
+     where e.broken <> '';
+
+    -- The execution with its attempts.
+    return query
+    select v.rule, ff__wire_id(e.partition_key, e.execution_id),
+           case v.rule
+               when 'attempt_count' then format('%s attempts counted, %s stored', e.total_attempt_count, e.attempts)
+               when 'current_lease' then
+                   format('execution has epoch %s, attempt %s', e.lease_epoch, e.attempt_epoch)
+               when 'current_attempt' then
+                   format('%s, attempt %s is %s', e.public_state, e.current_attempt_index, e.attempt_is)
+               when 'started_at' then format('%s, first attempt %s', e.started_at_ms, e.first_started_at_ms)
+           end
+      from (select c.partition_key, c.execution_id, c.total_attempt_count, c.lease_epoch, c.public_state,
+                   c.current_attempt_index, c.started_at_ms, coalesce(n.attempts, 0) as attempts,
+                   a.lease_epoch as attempt_epoch, a.state as attempt_is, n.first_started_at_ms,
+                   concat_ws(' ',
+                       case when c.total_attempt_count <> coalesce(n.attempts, 0)
+                              or coalesce(n.last_index, -1) <> coalesce(n.attempts, 0) - 1
+                            then 'attempt_count' end,
+                       case when c.lifecycle_phase = 'active'
+                             and (a.lease_id, a.lease_epoch) is distinct from (c.lease_id, c.lease_epoch)
+                            then 'current_lease' end,
+                       case when c.current_attempt_id is not null
+                             and a.state is distinct from
+                                 case when c.lifecycle_phase = 'active' then 'started' else 'suspended' end
+                            then 'current_attempt' end,
+                       case when c.started_at_ms is distinct from n.first_started_at_ms then 'started_at' end) as broken
+              from ff_exec_core c
+              left join ff_attempt a on a.execution_id = c.execution_id and a.attempt_index = c.current_attempt_index
+              left join (select t.execution_id, count(*) as attempts, max(t.attempt_index) as last_index,
+                                min(t.started_at_ms) filter (where t.attempt_index = 0) as first_started_at_ms
+                           from ff_attempt t group by t.execution_id) n on n.execution_id = c.execution_id offset 0) e
+     cross join lateral string_to_table(e.broken, ' ') v(rule)
+     where e.broken <> '';
+
+    -- The execution with its events.
+    return query
+    select v.rule, ff__wire_id(e.partition_key, e.execution_id),
+           case v.rule
+               when 'completion_events' then
+                   format('%s completion events, %s ends', e.completions,
+                          e.replay_count + (e.lifecycle_phase = 'terminal')::int)
+               when 'lease_start_events' then
+                   format('%s leases, %s started by an event', e.lease_epoch, e.started_leases)
+               when 'lease_end_events' then
+                   format('%s leases are over, %s ended by an event', e.lease_epoch - (e.ownership_state = 'leased')::int,
+                          e.ends)
+           end
+      from (select c.partition_key, c.execution_id, c.replay_count, c.lifecycle_phase, c.lease_epoch, c.ownership_state,
+                   n.completions, n.started_leases, n.ends,
+                   concat_ws(' ',
+                       case when v_completions
+                             and coalesce(n.completions, 0) <> c.replay_count + (c.lifecycle_phase = 'terminal')::int
+                            then 'completion_events' end,
+                       case when v_leases
+                             and (coalesce(n.starts, 0) <> c.lease_epoch or coalesce(n.started_leases, 0) <> c.lease_epoch)
+                            then 'lease_start_events' end,
+                       case when v_leases
+                             and (coalesce(n.ends, 0) <> c.lease_epoch - (c.ownership_state = 'leased')::int
+                                  or n.ended_leases <> n.ends)
+                            then 'lease_end_events' end) as broken
+              from ff_exec_core c
+              left join (select y.execution_id, sum(y.events) filter (where y.what = 'completion') as completions,
+                                sum(y.events) filter (where y.what = 'start') as starts,
+                                count(y.lease_epoch) filter (where y.what = 'start') as started_leases,
+                                sum(y.events) filter (where y.what = 'end') as ends,
+                                count(y.lease_epoch) filter (where y.what = 'end') as ended_leases
+                           from (select x.execution_id, w.what, x.lease_epoch, count(*) as events
+                                   from ff_event x
+                                  cross join lateral (
+                                        select case when x.family = 'completion' then 'completion'
+                                                    when x.event_type in ('acquired', 'reclaimed') then 'start'
+                                                    when x.event_type in ('released', 'expired', 'revoked') then 'end'
+                                               end) w(what)
+                                  where x.family in ('completion', 'lease') and x.execution_id is not null
+                                    and w.what is not null
+                                  group by x.execution_id, w.what, x.lease_epoch) y
+                          group by y.execution_id) n on n.execution_id = c.execution_id
+             where v_completions or v_leases offset 0) e
+     cross join lateral string_to_table(e.broken, ' ') v(rule)
+     where e.broken <> '';
+
+    return query
     select 'orphan', o.execution_id::text, o.kind
       from (select i.execution_id, 'ff_exec_input' as kind from ff_exec_input i
-            union all select a.execution_id, 'ff_attempt' from a
+            union all select a.execution_id, 'ff_attempt' from ff_attempt a
             union all select g.execution_id, 'ff_claim_grant' from ff_claim_grant g
             union all select m.execution_id, 'ff_stream_meta' from ff_stream_meta m
             union all select s.execution_id, 'ff_stream_summary' from ff_stream_summary s
             union all select distinct f.execution_id, 'ff_stream_frame' from ff_stream_frame f) o
      where not exists (select from ff_exec_core c where c.execution_id = o.execution_id)
     union all
-    select 'idempotency_key', e.wire_id, 'a live key names this execution with another request'
+    select 'idempotency_key', ff__wire_id(e.partition_key, e.execution_id), 'a live key names this execution with another request'
       from ff_idempotency k
-      join e on e.execution_id = k.execution_id
+      join ff_exec_core e on e.execution_id = k.execution_id
       join ff_exec_input i on i.execution_id = k.execution_id
      where k.expires_at_ms > ff_now_ms()
-       and (k.request_hash <> i.request_hash or k.namespace <> e.namespace)
-    union all
-    select 'capabilities', e.wire_id, format('%s for %s', e.caps_key, i.required_capabilities)
-      from e join ff_exec_input i on i.execution_id = e.execution_id
-     where e.caps_key <> ff__caps_key(i.required_capabilities)
-        or i.required_capabilities <> array(select distinct t.token collate "C"
-                                              from unnest(i.required_capabilities) t(token)
-                                             where t.token <> '' and t.token not like '%,%'
-                                               and t.token !~ '[\x01-\x20\x7f]'
-                                             order by 1)
-    union all
-    select 'attempt_id', e.wire_id, e.attempt_state
-      from e
-     where (e.current_attempt_id is not null) <> (e.attempt_state in ('running_attempt', 'attempt_interrupted'))
-    union all
-    select 'partition', e.wire_id, 'partition_key is not the last byte of the id'
-      from e where e.partition_key <> ff__partition(e.execution_id);
+       and (k.request_hash <> i.request_hash or k.namespace <> e.namespace);
 end
 $$;

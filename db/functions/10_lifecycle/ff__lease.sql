@@ -46,6 +46,13 @@ begin
     if e.granted then
         delete from ff_claim_grant g where g.execution_id = e.execution_id;
     end if;
+    if e.limited then
+        -- The lease takes the place of the reservation.
+        delete from ff_quota_reservation r
+         using ff_exec_core c
+         where c.execution_id = e.execution_id and r.execution_id = c.execution_id
+           and r.quota_policy_id = c.quota_policy_id;
+    end if;
     if v_resumed then
         update ff_attempt a set
             state = 'started', resumed_at_ms = e.now_ms, lease_id = e.lease_id, lease_epoch = e.lease_epoch,

@@ -26,7 +26,7 @@ begin
             started_at_ms = coalesce(c.started_at_ms, v_now), last_transition_at_ms = v_now, last_mutation_at_ms = v_now,
             last_event_ord = greatest(v_xid, c.last_event_ord)
           from unnest(p_ids, p_types) with ordinality x(id, attempt_type, n)
-         where c.execution_id = x.id
+         where c.execution_id = any (array[x.id])
         returning x.n, x.attempt_type, c.execution_id, c.partition_key, c.namespace, c.lane_id, c.flow_id, c.priority,
                   c.lease_id, c.lease_epoch, c.current_attempt_id, c.current_attempt_index, c.lease_expires_at_ms,
                   c.attempt_timeout_at_ms, c.deadline_at_ms, c.tagged, c.last_event_ord
@@ -56,7 +56,7 @@ begin
            'fresh', ff__wire_id(l.partition_key, l.execution_id), l.namespace, l.lane_id, l.flow_id, i.execution_kind,
            i.payload, i.payload_encoding, i.tags, l.priority, l.current_attempt_index, l.current_attempt_id,
            l.attempt_type, l.lease_id, l.lease_epoch, l.lease_expires_at_ms, l.attempt_timeout_at_ms, l.deadline_at_ms
-      from leased l join ff_exec_input i on i.execution_id = l.execution_id
+      from leased l join ff_exec_input i on i.execution_id = any (array[l.execution_id])
      order by l.n;
 end
 $$;

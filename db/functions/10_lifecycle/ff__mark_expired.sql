@@ -11,5 +11,8 @@ begin
         last_event_ord = e.ord
      where c.execution_id = e.execution_id;
     perform ff__wake_lane(e.lane_id, e.execution_id);
+    if e.limited then
+        perform ff__free_slot(e, false);
+    end if;
 end
 $$;

@@ -32,7 +32,7 @@ begin
              order by coalesce(c.lease_check_at_ms, c.delay_until_ms) limit 1;
         else
             select c.created_at_ms, c.execution_id into v_first, v_id from ff_exec_core c
-             where c.lane_id = p_lane_id and c.caps_key = p_caps_key and c.priority = m.priority
+             where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_caps_key and c.priority = m.priority
                and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
                and (c.created_at_ms, c.execution_id) >= (case when p_from_start then 0 else m.from_ms end, m.from_id)
              order by c.created_at_ms, c.execution_id limit 1;

@@ -1,24 +1,31 @@
 -- Locks the next execution of a lane that a worker may take: priority, then age, over all the capability sets it covers.
 -- Rows locked by others are stepped over, reserved ones and those of a stopped flow skipped, overdue ones healed in passing
--- (at most 64 of these).
+-- (at most 64 of these), those whose quota policy or budget says no parked. p_hold_ms: see ff__admission.
 -- Returns the row opened (see ff__open), or a row of NULLs. The plain case, work that needs nothing on a lane where
 -- nothing is due and no scan is marked, is one statement; whatever that does not find is ff__pick_many's to find.
-create or replace function ff__pick(p_lane_id text, p_capabilities text[], p_namespace text) returns ff_exec
+create or replace function ff__pick(
+    p_lane_id text, p_capabilities text[], p_namespace text, p_hold_ms bigint default null
+) returns ff_exec
 language plpgsql volatile
 as $$
 declare
     v_none ff_exec;
     v_now bigint := ff_now_ms();
+    v_heals int := 0;
+    v_policies text[] := '{}'::text[];
+    v_rated text[] := '{}'::text[];
+    v_budgets text[] := '{}'::text[];
     e ff_exec;
+    a ff_admission;
 begin
-    for v_heals in 0..64 loop
+    while v_heals <= 64 loop
         if p_capabilities = '{}' then
             select c.execution_id, c.partition_key, c.flow_id, c.namespace, c.lane_id, c.priority, c.lifecycle_phase,
                    c.ownership_state, c.eligibility_state, c.attempt_state, c.public_state, c.current_attempt_index,
                    c.current_attempt_id, c.total_attempt_count, c.retry_count, c.lease_reclaim_count, c.lease_id,
                    c.lease_epoch, c.lease_expires_at_ms, c.attempt_timeout_at_ms, c.attempt_remaining_ms,
                    c.deadline_at_ms, c.delay_until_ms, c.worker_id, c.worker_instance_id, c.attempt_timeout_ms,
-                   c.reserved_until_ms is not null, c.open_waitpoints > 0 or c.stream_open,
+                   c.reserved_until_ms is not null, c.open_waitpoints > 0 or c.stream_open, c.limited,
                    case when not c.tagged then '{}'::jsonb end,
                    greatest(pg_current_xact_id()::text::bigint, c.last_event_ord), null::bigint, null, null, null, null
               into e
@@ -27,7 +34,8 @@ begin
                    -- Locks one row and hands out its id alone: wide rows through its three nodes would cost more than
                    -- the second look.
                    select x.execution_id from ff_exec_core x
-                    where x.lane_id = p_lane_id and x.caps_key = '' and x.blocking_reason = 'waiting_for_worker'
+                    where x.lane_id = p_lane_id and not x.limited and x.caps_key = ''
+                      and x.blocking_reason = 'waiting_for_worker'
                       and not x.flow_stopped
                       and (x.reserved_until_ms is null or x.reserved_until_ms <= v_now)
                       and (p_namespace is null or x.namespace = p_namespace)
@@ -35,7 +43,11 @@ begin
                            or coalesce((select f.claimable from ff_flow_core f where f.flow_id = x.flow_id), true))
                       and exists (select from ff_lane_registry l
                                    where l.lane_id = p_lane_id and l.state in ('active', 'draining')
-                                     and not l.marked)
+                                     and not l.marked
+                                     and (not l.limited or not exists (
+                                          select from ff_exec_core y
+                                           where y.lane_id = p_lane_id and y.limited
+                                             and y.blocking_reason = 'waiting_for_worker' and not y.flow_stopped)))
                       and not exists (
                           select from ff_exec_core d
                            where d.lane_id = p_lane_id and coalesce(d.lease_check_at_ms, d.delay_until_ms) <= v_now
@@ -49,7 +61,8 @@ begin
                 perform ff__mark_scan(p_lane_id, '', e.priority);
             end if;
         else
-            e := ff__open((ff__pick_many(p_lane_id, p_capabilities, p_namespace, 1, v_heals = 0))[1]);
+            e := ff__open((ff__pick_many(p_lane_id, p_capabilities, p_namespace, 1,
+                                         v_heals = 0 and a.outcome is null, v_policies, v_rated, v_budgets))[1]);
             if e.execution_id is null then
                 return e;
             end if;
@@ -59,7 +72,24 @@ begin
         if (e.lifecycle_phase = 'runnable' and e.deadline_at_ms is null and e.flow_id is null) is true
            or ((e.flow_id is null or ff__flow_claimable(e.flow_id)) and not ff__heal(e, v_heals < 64))
         then
-            return e;
+            if not e.limited then
+                return e;
+            end if;
+            a := ff__admission(e, p_hold_ms);
+            if a.admitted <> '{}' then
+                e.now_ms := a.now_ms;
+                return e;
+            end if;
+            perform ff__park(e, a);
+            if a.outcome = 'budget_exceeded' then
+                v_budgets := v_budgets || a.budget_id;
+            elsif a.outcome = 'rate_exceeded' then
+                v_rated := v_rated || a.quota_policy_id;
+            else
+                v_policies := v_policies || a.quota_policy_id;
+            end if;
+        else
+            v_heals := v_heals + 1;
         end if;
         e := v_none;
     end loop;

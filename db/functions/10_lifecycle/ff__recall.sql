@@ -7,7 +7,7 @@ declare
     m ff_scan_mark;
 begin
     select x.lane_id, x.caps_key, x.priority, x.created_at_ms into c from ff_exec_core x
-     where x.execution_id = p_execution_id;
+     where x.execution_id = p_execution_id and not x.limited;
     select x.* into m from ff_scan_mark x
      where x.lane_id = c.lane_id and x.caps_key = c.caps_key and x.priority = c.priority
      order by x.mark_no desc limit 1;

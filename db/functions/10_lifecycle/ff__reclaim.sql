@@ -34,6 +34,9 @@ begin
     perform ff__check_lane_claimable(e);
     if not ff__reclaimable(e) or e.flow_id is not null and not ff__flow_claimable(e.flow_id) then
         delete from ff_claim_grant x where x.execution_id = e.execution_id;
+        if e.limited then
+            perform ff__free_slot(e, false);
+        end if;
         update ff_exec_core c set reserved_until_ms = null where c.execution_id = e.execution_id;
         v.outcome := 'not_reclaimable';
     elsif ff__expire_if_due(e) then
@@ -42,6 +45,9 @@ begin
         perform ff__give_up_reclaims(e);
         v.outcome := 'reclaim_cap_exceeded';
     else
+        if e.limited then
+            e.now_ms := ff__require_admission(e, null);
+        end if;
         v.reclaim_count := e.lease_reclaim_count + 1;
         e := ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
         select x.* into r from ff__claimed(e) x;

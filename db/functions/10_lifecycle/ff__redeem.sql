@@ -32,6 +32,9 @@ begin
         perform ff__raise('claim_grant_expired', 'the grant has expired',
                           jsonb_build_object('execution_id', p_execution_id, 'expires_at_ms', g.expires_at_ms));
     end if;
+    if e.limited then
+        e.now_ms := ff__require_admission(e, null);
+    end if;
     e := ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
     select x.* into r from ff__claimed(e) x;
     return r;

@@ -80,6 +80,9 @@ begin
         -- A grant to reclaim the attempt has lost its object.
         delete from ff_claim_grant g where g.execution_id = e.execution_id;
     end if;
+    if e.limited and e.lifecycle_phase = 'active' then
+        perform ff__free_slot(e, false);
+    end if;
     if not v_hold and not v_deps and not v_delayed then
         perform ff__wake_lane(e.lane_id, e.execution_id);
     elsif v_verdict = 'impossible' and v_replay then

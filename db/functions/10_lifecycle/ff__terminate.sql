@@ -1,5 +1,5 @@
 -- The terminal body: the only way into terminal. The attempt, if one was open, has been ended (ff__end_attempt).
--- One update of the execution, one completion event; a grant is deleted; a member's end is passed on in its flow.
+-- One update of the execution, one completion event; a grant is deleted, a slot freed; a member's end is passed on in its flow.
 create or replace function ff__terminate(
     e ff_exec,
     p_outcome text,
@@ -41,6 +41,9 @@ begin
          where c.execution_id = e.execution_id;
     end if;
     e := ff__emit(e, 'completion', p_outcome, p_reason, p_outcome);
+    if e.limited then
+        perform ff__free_slot(e, true);
+    end if;
     if e.flow_id is not null then
         perform ff__flow_ended(e, p_outcome);
     end if;

@@ -1,4 +1,5 @@
--- Locks: the row it picks (skip locked), due rows of the lane (skip locked). Never waits for anybody. Not replayable: a
+-- Locks: the row it picks (skip locked), due rows of the lane (skip locked), the quota policy of the row if it has one.
+-- Waits for nobody but those who admit under that policy. Not replayable: a
 -- claim whose answer was lost runs into its lease's end and is reclaimed.
 create or replace function ff_claim(
     p_lane_id text,
@@ -43,7 +44,7 @@ begin
     v_capabilities := ff__check_claim(p_worker_id, p_worker_instance_id, p_capabilities, 'p_lease_ttl_ms', p_lease_ttl_ms,
                                       p_namespace);
     e := ff__pick(p_lane_id, v_capabilities, p_namespace);
-    if e.execution_id is null and ff__unblock() then
+    if e.execution_id is null and ff__unblock(p_lane_id) then
         e := ff__pick(p_lane_id, v_capabilities, p_namespace);
     end if;
     if e.execution_id is null then

@@ -22,9 +22,9 @@ declare
 begin
     v_capabilities := ff__check_claim(p_worker_id, p_worker_instance_id, p_capabilities, 'p_grant_ttl_ms', p_grant_ttl_ms,
                                       p_namespace);
-    e := ff__pick(p_lane_id, v_capabilities, p_namespace);
-    if e.execution_id is null and ff__unblock() then
-        e := ff__pick(p_lane_id, v_capabilities, p_namespace);
+    e := ff__pick(p_lane_id, v_capabilities, p_namespace, p_grant_ttl_ms);
+    if e.execution_id is null and ff__unblock(p_lane_id) then
+        e := ff__pick(p_lane_id, v_capabilities, p_namespace, p_grant_ttl_ms);
     end if;
     if e.execution_id is null then
         perform ff__arm_lane(p_lane_id);

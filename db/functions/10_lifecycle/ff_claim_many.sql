@@ -1,4 +1,5 @@
--- Locks: the rows it picks (skip locked), due rows of the lane (skip locked). Never waits for anybody. Not replayable.
+-- Locks: the rows it picks (skip locked), due rows of the lane (skip locked), the quota policies of the rows in the
+-- order of their ids. Waits for nobody but those who admit under these. Not replayable.
 create or replace function ff_claim_many(
     p_lane_id text,
     p_worker_id text,
@@ -46,7 +47,14 @@ declare
     v_heals int := 0;
     v_healed boolean;
     v_plain boolean;
+    v_limited boolean;
+    v_denied boolean;
     v_unblocked boolean := false;
+    v_policies text[] := '{}'::text[];
+    v_rated text[] := '{}'::text[];
+    v_budgets text[] := '{}'::text[];
+    v_held text;
+    v_ready uuid[];
     e ff_exec;
 begin
     perform ff__check_limit(p_limit);
@@ -57,10 +65,11 @@ begin
         return;
     end if;
     loop
-        v_ids := ff__pick_many(p_lane_id, v_capabilities, p_namespace, v_left, v_heals = 0);
+        v_ids := ff__pick_many(p_lane_id, v_capabilities, p_namespace, v_left, v_heals = 0 and v_denied is null,
+                               v_policies, v_rated, v_budgets);
         if v_ids = '{}' and v_left = p_limit and not v_unblocked then
             v_unblocked := true;
-            if ff__unblock() then
+            if ff__unblock(p_lane_id) then
                 continue;
             end if;
         end if;
@@ -70,29 +79,47 @@ begin
         select bool_and(c.lifecycle_phase = 'runnable' and c.attempt_state <> 'attempt_interrupted'
                         and c.deadline_at_ms is null and c.reserved_until_ms is null
                         and (c.flow_id is null or ff__flow_claimable(c.flow_id))),
+               bool_or(c.limited),
                array_agg(case c.attempt_state when 'pending_first_attempt' then 'initial'
                                               when 'pending_retry_attempt' then 'retry' else 'replay' end order by u.n)
-          into v_plain, v_types
-          from unnest(v_ids) with ordinality u(id, n) join ff_exec_core c on c.execution_id = u.id;
+          into v_plain, v_limited, v_types
+          from unnest(v_ids) with ordinality u(id, n) join ff_exec_core c on c.execution_id = any (array[u.id]);
         v_healed := false;
-        if v_plain then
-            return query
-                select m.* from ff__lease_many(v_ids, v_types, p_worker_id, p_worker_instance_id, p_lease_ttl_ms) m;
-            v_left := v_left - cardinality(v_ids);
-        else
+        if not v_plain then
+            v_ready := '{}';
             foreach v_id in array v_ids loop
                 e := ff__open(v_id);
                 if ff__heal(e, v_heals < 64) then
                     v_healed := v_healed or v_heals < 64;
                     v_heals := v_heals + 1;
                 elsif e.flow_id is null or ff__flow_claimable(e.flow_id) then
-                    e := ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
-                    return query select x.* from ff__claimed(e) x;
-                    v_left := v_left - 1;
+                    v_ready := v_ready || v_id;
                 end if;
             end loop;
+            v_ids := v_ready;
         end if;
-        exit when v_left = 0 or not v_healed;
+        v_denied := false;
+        if v_limited then
+            select m.p_admitted, m.p_policies, m.p_rated, m.p_budgets, m.p_held
+              into v_ready, v_policies, v_rated, v_budgets, v_held
+              from ff__admit_many(v_ids, v_policies, v_rated, v_budgets, v_held) m;
+            v_denied := cardinality(v_ready) < cardinality(v_ids);
+            v_types := array(select t.type from unnest(v_ids, v_types) with ordinality t(id, type, n)
+                              where t.id = any (v_ready) order by t.n);
+            v_ids := v_ready;
+        end if;
+        if v_plain then
+            return query
+                select m.* from ff__lease_many(v_ids, v_types, p_worker_id, p_worker_instance_id, p_lease_ttl_ms) m;
+            v_left := v_left - cardinality(v_ids);
+        else
+            foreach v_id in array v_ids loop
+                e := ff__lease(ff__open(v_id), p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
+                return query select x.* from ff__claimed(e) x;
+                v_left := v_left - 1;
+            end loop;
+        end if;
+        exit when v_left = 0 or not (v_healed or v_denied);
     end loop;
     if v_left = p_limit then
         perform ff__arm_lane(p_lane_id);

@@ -37,6 +37,7 @@ declare
     v_hash bytea;
     v_lane_state text;
     v_armed boolean;
+    v_limited boolean;
     s ff_submission;
     f ff_flow_core;
 begin
@@ -52,7 +53,7 @@ begin
         -- The plain case, in one expression: nothing to take apart.
         v_plain := true;
         s := (p_lane_id, p_namespace, p_execution_kind, '', null, ff__default_policy(), '{}', '{}', '',
-              greatest(0, least(coalesce(p_priority, 0), 9000)), null, null, null, null, 86400000)::ff_submission;
+              greatest(0, least(coalesce(p_priority, 0), 9000)), null, null, null, null, 86400000, null, null)::ff_submission;
     else
         s := ff__check_submission(p_lane_id, p_execution_kind, p_priority, p_policy, p_tags, p_required_capabilities,
                                   p_delay_until_ms, p_delay_ms, p_deadline_at_ms, p_namespace, p_payload_encoding,
@@ -98,11 +99,11 @@ begin
             perform ff__flow_over(f);
         end if;
         insert into ff_exec_input (
-            execution_id, created_at_ms, namespace, execution_kind, creator, payload, payload_encoding, policy, tags,
-            required_capabilities, request_hash)
+            execution_id, created_at_ms, created_at, namespace, execution_kind, creator, payload, payload_encoding, policy,
+            tags, required_capabilities, request_hash)
         values (
-            v_id, v_now, s.namespace, s.execution_kind, s.creator, p_payload, s.payload_encoding, s.policy, s.tags,
-            s.required_capabilities, v_hash)
+            v_id, v_now, to_timestamp(v_now / 1000::float8), s.namespace, s.execution_kind, s.creator, p_payload,
+            s.payload_encoding, s.policy, s.tags, s.required_capabilities, v_hash)
         on conflict do nothing;
         if not found then
             -- Somebody created the same id between our look and the insert.
@@ -125,11 +126,19 @@ begin
         return;
     end if;
 
+    if p_flow_id is not null then
+        s.quota_policy_id := coalesce(s.quota_policy_id, f.quota_policy_id);
+        s.budget_ids := coalesce(s.budget_ids, f.budget_ids);
+    end if;
+    v_limited := s.quota_policy_id is not null or s.budget_ids is not null;
+    if v_limited then
+        perform ff__limit_lane(p_lane_id);
+    end if;
     insert into ff_exec_core (
         execution_id, partition_key, namespace, lane_id, caps_key, priority, created_at_ms, retention_ms,
         delay_until_ms, deadline_at_ms, attempt_timeout_ms, tagged, last_transition_at_ms, last_mutation_at_ms,
         lifecycle_phase, ownership_state, eligibility_state, blocking_reason, terminal_outcome, attempt_state,
-        flow_id, flow_stopped, quota_policy_id, budget_ids)
+        flow_id, flow_stopped, limited, quota_policy_id, budget_ids)
     values (
         v_id, ff__partition(v_id), s.namespace, s.lane_id, s.caps_key, s.priority, v_now, s.retention_ms,
         s.delay_until_ms, s.deadline_at_ms, s.attempt_timeout_ms, s.tags <> '{}', v_now, v_now,
@@ -139,7 +148,8 @@ begin
         case when s.delay_until_ms is null then 'waiting_for_worker'
              else 'waiting_for_delay' end,
         'none', 'pending_first_attempt',
-        p_flow_id, coalesce(f.public_flow_state = 'building', false), f.quota_policy_id, f.budget_ids);
+        p_flow_id, coalesce(f.public_flow_state = 'building', false), v_limited, s.quota_policy_id,
+        s.budget_ids);
     if v_armed and s.delay_until_ms is null then
         perform ff__wake_lane(p_lane_id);
     end if;

@@ -28,6 +28,7 @@ declare
     v_count int := cardinality(p_payloads);
     v_default int;
     v_armed boolean;
+    v_limited boolean;
     v_ids uuid[];
     v_owners uuid[];
     s ff_submission;
@@ -65,7 +66,9 @@ begin
         v_now := ff_now_ms();
     end if;
     v_default := s.priority;
-    v_ids := array(select ff__mint_id(v_now, ff__partition(p_flow_id)) from generate_series(1, v_count));
+    -- In their order: so they are handed out, and every index is written at its end.
+    v_ids := array(select x.id from (select ff__mint_id(v_now, ff__partition(p_flow_id)) as id
+                                       from generate_series(1, v_count)) x order by x.id);
     v_owners := v_ids;
     if p_idempotency_keys is not null and s.dedup_window_ms > 0 then
         v_owners := ff__claim_idempotency_keys(
@@ -85,24 +88,30 @@ begin
         if f.public_flow_state = 'cancelled' then
             perform ff__flow_over(f);
         end if;
+        s.quota_policy_id := coalesce(s.quota_policy_id, f.quota_policy_id);
+        s.budget_ids := coalesce(s.budget_ids, f.budget_ids);
+        v_limited := s.quota_policy_id is not null or s.budget_ids is not null;
+        if v_limited then
+            perform ff__limit_lane(p_lane_id);
+        end if;
         insert into ff_exec_core (
             execution_id, partition_key, namespace, lane_id, caps_key, priority, created_at_ms, retention_ms,
             delay_until_ms, deadline_at_ms, attempt_timeout_ms, tagged, last_transition_at_ms, last_mutation_at_ms,
             lifecycle_phase, ownership_state, eligibility_state, blocking_reason, terminal_outcome, attempt_state,
-            flow_id, flow_stopped, quota_policy_id, budget_ids)
+            flow_id, flow_stopped, limited, quota_policy_id, budget_ids)
         select x.id, ff__partition(x.id), s.namespace, s.lane_id, s.caps_key,
                greatest(0, least(coalesce(x.priority, v_default), 9000)), v_now, s.retention_ms, s.delay_until_ms,
                s.deadline_at_ms, s.attempt_timeout_ms, s.tags <> '{}', v_now, v_now, 'runnable', 'unowned',
                case when s.delay_until_ms is null then 'eligible_now' else 'not_eligible_until_time' end,
                case when s.delay_until_ms is null then 'waiting_for_worker' else 'waiting_for_delay' end,
                'none', 'pending_first_attempt', p_flow_id, coalesce(f.public_flow_state = 'building', false),
-               f.quota_policy_id, f.budget_ids
+               v_limited, s.quota_policy_id, s.budget_ids
           from unnest(v_ids, v_owners, p_priorities) x(id, owner, priority) where x.id = x.owner;
         insert into ff_exec_input (
-            execution_id, created_at_ms, namespace, execution_kind, creator, payload, payload_encoding, policy, tags,
-            required_capabilities, request_hash)
-        select x.id, v_now, s.namespace, s.execution_kind, s.creator, x.payload, s.payload_encoding, s.policy, s.tags,
-               s.required_capabilities,
+            execution_id, created_at_ms, created_at, namespace, execution_kind, creator, payload, payload_encoding, policy,
+            tags, required_capabilities, request_hash)
+        select x.id, v_now, to_timestamp(v_now / 1000::float8), s.namespace, s.execution_kind, s.creator, x.payload,
+               s.payload_encoding, s.policy, s.tags, s.required_capabilities,
                ff__request_hash(p_lane_id, p_execution_kind, x.payload, p_payload_encoding, p_flow_id)
           from unnest(v_ids, v_owners, p_payloads) x(id, owner, payload) where x.id = x.owner;
         if v_armed and s.delay_until_ms is null then

@@ -1,4 +1,4 @@
--- Locks: the execution. Repeated by the same worker: already_granted.
+-- Locks: the execution, its quota policy. Repeated by the same worker: already_granted.
 create or replace function ff_issue_claim_grant(
     p_execution_id text,
     p_worker_id text,
@@ -35,6 +35,9 @@ begin
     outcome := case when g.grant_id is null then 'granted' else 'already_granted' end;
     if g.grant_id is null then
         perform ff__check_capable(e, v_capabilities);
+        if e.limited then
+            e.now_ms := ff__require_admission(e, p_grant_ttl_ms);
+        end if;
         g := ff__grant(e, p_worker_id, p_worker_instance_id, v_capabilities, p_grant_ttl_ms, p_admission_summary);
     end if;
     grant_id := g.grant_id;
@@ -50,4 +53,4 @@ ff_claim_resumed_execution, either with ff_claim_from_grant.
 
 Outcomes: outcome = granted | already_granted
 Outcomes: kind = claim | resume
-Errors: invalid_input, invalid_execution_id, invalid_capabilities, execution_not_found, lane_not_claimable, invalid_lane_id, execution_not_eligible, grant_already_exists, capability_mismatch$$;
+Errors: invalid_input, invalid_execution_id, invalid_capabilities, execution_not_found, lane_not_claimable, invalid_lane_id, execution_not_eligible, grant_already_exists, capability_mismatch, budget_exceeded, rate_limit_exceeded, concurrency_limit_exceeded$$;

@@ -1,4 +1,4 @@
--- Locks: the execution. Repeated by the same worker: already_granted.
+-- Locks: the execution, its quota policy. Repeated by the same worker: already_granted.
 create or replace function ff_issue_reclaim_grant(
     p_execution_id text,
     p_worker_id text,
@@ -51,7 +51,11 @@ begin
     outcome := case when g.grant_id is null then 'granted' else 'already_granted' end;
     if g.grant_id is null then
         perform ff__check_capable(e, v_capabilities);
+        if e.limited then
+            e.now_ms := ff__require_admission(e, p_grant_ttl_ms);
+        end if;
         if e.ownership_state = 'leased' then
+            e.limited := false; -- its slot is taken again: no peer is to be let go
             perform ff__mark_expired(e);
         end if;
         g := ff__grant(e, p_worker_id, p_worker_instance_id, v_capabilities, p_grant_ttl_ms);
@@ -67,4 +71,4 @@ passed, or that crashed as often as it may, is ended instead; detail says why th
 
 Outcomes: outcome = granted | already_granted | not_reclaimable | reclaim_cap_exceeded
 Nullable: grant_id, expires_at_ms, detail
-Errors: invalid_input, invalid_execution_id, invalid_capabilities, execution_not_found, lane_not_claimable, invalid_lane_id, grant_already_exists, capability_mismatch$$;
+Errors: invalid_input, invalid_execution_id, invalid_capabilities, execution_not_found, lane_not_claimable, invalid_lane_id, grant_already_exists, capability_mismatch, budget_exceeded, rate_limit_exceeded, concurrency_limit_exceeded$$;

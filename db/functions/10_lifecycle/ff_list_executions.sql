@@ -18,8 +18,10 @@ set plan_cache_mode = force_custom_plan
 as $$
 declare
     v_after ff_time_cursor := ff__decode_time_cursor(p_after);
-    -- Plain variables: the planner does not look into a record, and would read every page from the start.
-    v_after_ms bigint := v_after.at_ms;
+    -- Plain variables: the planner does not look into a record, and would read every page from the start. The time as in
+    -- the index, kept within the range of times.
+    v_after_at timestamptz := case when v_after.at_ms is not null
+                                   then to_timestamp(least(greatest(v_after.at_ms, 0), 9007199254740991) / 1000::float8) end;
     v_after_id uuid := v_after.id;
     v_tag jsonb;
 begin
@@ -41,7 +43,7 @@ begin
                c.namespace, c.lane_id, c.flow_id, i.execution_kind, c.public_state, c.priority, c.created_at_ms,
                c.terminal_at_ms
           from ff_exec_input i join ff_exec_core c on c.execution_id = i.execution_id
-         where (v_after_ms is null or (i.created_at_ms, i.execution_id) > (v_after_ms, v_after_id))
+         where (v_after_at is null or (i.created_at, i.execution_id) > (v_after_at, v_after_id))
            and (p_lane_id is null or c.lane_id = p_lane_id)
            and (p_namespace is null or i.namespace = p_namespace)
            and (p_public_state is null or c.public_state = p_public_state)
@@ -49,7 +51,7 @@ begin
            and (p_tag_key is null or i.tags <> '{}')
            and (p_tag_key is null or v_tag is not null or i.tags ? p_tag_key)
            and (v_tag is null or i.tags @> v_tag)
-         order by i.created_at_ms, i.execution_id limit p_limit;
+         order by i.created_at, i.execution_id limit p_limit;
 end
 $$;
 

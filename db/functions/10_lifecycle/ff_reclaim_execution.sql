@@ -1,4 +1,4 @@
--- Locks: the execution. Not replayable: the grant is used up.
+-- Locks: the execution, its quota policy. Not replayable: the grant is used up.
 create or replace function ff_reclaim_execution(
     p_execution_id text,
     p_grant_id uuid,
@@ -53,4 +53,4 @@ Outcomes: outcome = claimed | not_reclaimable | reclaim_cap_exceeded | grant_not
 Outcomes: handle_kind = fresh | resumed | reclaimed
 Outcomes: attempt_type = initial | retry | reclaim | replay | fallback
 Nullable: handle, handle_kind, execution_id, namespace, lane_id, flow_id, execution_kind, payload, payload_encoding, tags, priority, attempt_index, attempt_id, attempt_type, lease_id, lease_epoch, lease_expires_at_ms, attempt_timeout_at_ms, deadline_at_ms
-Errors: invalid_input, invalid_execution_id, execution_not_found, invalid_claim_grant, lane_not_claimable, invalid_lane_id$$;
+Errors: invalid_input, invalid_execution_id, execution_not_found, invalid_claim_grant, lane_not_claimable, invalid_lane_id, budget_exceeded, rate_limit_exceeded, concurrency_limit_exceeded$$;

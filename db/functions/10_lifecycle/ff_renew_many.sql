@@ -15,7 +15,9 @@ declare
     v_ids uuid[];
     v_now bigint;
     v_xid bigint;
-    v_expiry bigint[];
+    v_places int[];
+    v_renewed bigint[];
+    v_expiry bigint[] := '{}'::bigint[];
     v_fence ff_fence;
 begin
     if p_handles is null then
@@ -39,7 +41,7 @@ begin
             lease_check_at_ms = least(c.lease_check_at_ms, v_now + coalesce(p_lease_ttl_ms, c.lease_ttl_ms)),
             last_mutation_at_ms = v_now, last_event_ord = greatest(v_xid, c.last_event_ord)
           from unnest(v_ids, p_handles) with ordinality x(id, handle, n)
-         where c.execution_id = x.id
+         where c.execution_id = any (array[x.id]) -- see ff__open_many
            -- CASE, so that no plan reads all that is leased.
            and case when c.ownership_state = 'leased' and c.lease_expires_at_ms > v_now
                     then x.handle = ff__encode_handle(c.partition_key, c.execution_id, c.current_attempt_index, c.lease_id,
@@ -59,8 +61,11 @@ begin
          cross join ff_event_family f
          where f.family = 'lease' and 'renewed' <> all (f.muted) and '*' <> all (f.muted)
     )
-    select array_agg(e.lease_expires_at_ms order by o.n) into v_expiry
-      from generate_series(1, v_count) o(n) left join renewed e on e.n = o.n;
+    select array_agg(e.n), array_agg(e.lease_expires_at_ms) into v_places, v_renewed from renewed e;
+    -- Put in place one by one: a join with the ordinals would be a loop in a loop.
+    for v_n in 1..coalesce(cardinality(v_places), 0) loop
+        v_expiry[v_places[v_n]] := v_renewed[v_n];
+    end loop;
     for v_n in 1..v_count loop
         ordinal := v_n;
         lease_expires_at_ms := v_expiry[v_n];

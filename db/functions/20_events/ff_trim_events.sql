@@ -10,7 +10,6 @@ declare
     v_gen int;
     v_horizon bigint;
     v_count int;
-    v_stop ff_event_place;
     f ff_event_family;
 begin
     perform ff__check_limit(p_limit, 100000);
@@ -18,27 +17,30 @@ begin
     v_horizon := ff__event_horizon();
     processed := 0;
     errors := 0;
-    for f in select x.* from ff_event_family x order by x.family for update skip locked loop
+    for f in
+        select x.* from ff_event_family x
+         where not exists (select from ff_reconciler_error r
+                            where r.name = 'trim_events' and r.row_key = x.family and r.next_retry_at_ms > v_now)
+         order by x.family
+    loop
         exit when processed >= p_limit;
-        -- The last of the old ones before the first that is not: only a prefix of the order may go.
-        select y.gen, y.ord, y.event_id into v_stop
-          from (select x.gen, x.ord, x.event_id,
-                       bool_and(x.occurred_at_ms <= v_now - f.retention_ms)
-                           over (order by x.gen, x.ord, x.event_id rows unbounded preceding) as old
-                  from ff_event x
-                 where x.family = f.family and (x.gen, x.ord) < (v_gen, v_horizon)
-                   and (x.gen, x.ord, x.event_id) > (f.trimmed_gen, f.trimmed_ord, f.trimmed_event_id)
-                 order by x.gen, x.ord, x.event_id limit p_limit - processed) y
-         where y.old order by y.gen desc, y.ord desc, y.event_id desc limit 1;
-        continue when v_stop.gen is null;
-        delete from ff_event x
-         where x.family = f.family and (x.gen, x.ord, x.event_id) <= (v_stop.gen, v_stop.ord, v_stop.event_id)
-           and (x.gen, x.ord, x.event_id) > (f.trimmed_gen, f.trimmed_ord, f.trimmed_event_id);
-        get diagnostics v_count = row_count;
-        processed := processed + v_count;
-        update ff_event_family x
-           set trimmed_gen = v_stop.gen, trimmed_ord = v_stop.ord, trimmed_event_id = v_stop.event_id
-         where x.family = f.family;
+        -- One at a time, as ticks that ring for it (ff__ring_due_families).
+        continue when not ff__sweep_guard('ff_event_family ' || f.family);
+        select x.* into f from ff_event_family x where x.family = f.family for update skip locked;
+        continue when not found;
+        begin
+            v_count := ff__trim_family(f, v_now, v_gen, v_horizon, p_limit - processed);
+            processed := processed + v_count;
+            if ff__put_off('trim_events', f.family) then
+                perform ff__sweep_healed('trim_events', array[f.family]);
+            end if;
+        exception when others then
+            if ff__stops_sweep(sqlstate) then
+                raise;
+            end if;
+            errors := errors + 1;
+            perform ff__sweep_failed('trim_events', f.family, sqlstate, sqlerrm);
+        end;
     end loop;
     more := processed >= p_limit and p_limit > 0;
 end

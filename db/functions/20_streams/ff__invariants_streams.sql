@@ -5,8 +5,8 @@ as $$
 #variable_conflict use_column
 begin
     return query
-with m as (select x.*, x.execution_id || ' attempt ' || x.attempt_index as name from ff_stream_meta x),
-     f as (select x.*, x.execution_id || ' attempt ' || x.attempt_index as name from ff_stream_frame x)
+with m as not materialized (select x.*, x.execution_id || ' attempt ' || x.attempt_index as name from ff_stream_meta x),
+     f as not materialized (select x.*, x.execution_id || ' attempt ' || x.attempt_index as name from ff_stream_frame x)
     select 'frame_order', v.name, format('frame %s-%s has number %s in mode %s, the one before %s', v.ts_ms, v.seq,
                                          v.mode_no, v.mode, v.before)
       from (select f.*, lag(f.mode_no) over (partition by f.execution_id, f.attempt_index, f.mode
@@ -53,7 +53,9 @@ with m as (select x.*, x.execution_id || ' attempt ' || x.attempt_index as name 
     union all
     select 'stream_open', ff__wire_id(c.partition_key, c.execution_id), format('stream_open is %s', c.stream_open)
       from ff_exec_core c
-     where c.stream_open <> exists (select from m where m.execution_id = c.execution_id and m.closed_at_ms is null)
+      left join (select distinct x.execution_id from ff_stream_meta x where x.closed_at_ms is null) o
+                on o.execution_id = c.execution_id
+     where c.stream_open <> (o.execution_id is not null)
     union all
     select 'summary', m.name, format('%s patches, version %s', m.summary_count, s.version)
       from m left join ff_stream_summary s on s.execution_id = m.execution_id and s.attempt_index = m.attempt_index

@@ -6,18 +6,22 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    b ff_sweep := ff__sweep_open('trim_streams', p_limit);
 begin
-    perform ff__check_limit(p_limit, 100000);
-    with expired as materialized (
-        select f.execution_id, f.attempt_index, f.ts_ms, f.seq from ff_stream_frame f
-         where f.expires_at_ms <= v_now
-         order by f.expires_at_ms limit p_limit for update skip locked)
-    delete from ff_stream_frame f using expired x
-     where f.execution_id = x.execution_id and f.attempt_index = x.attempt_index and f.ts_ms = x.ts_ms and f.seq = x.seq;
-    get diagnostics processed = row_count;
-    errors := 0;
-    more := processed = p_limit and p_limit > 0;
+    -- Not while ff_trim_retention deletes frames: one would wait for the other.
+    b.again := b.again and pg_try_advisory_xact_lock(hashtextextended('ff_stream_frame ' || current_schema(), 0));
+    while b.again loop
+        select array_agg(x.key order by x.due), array_agg(x.due order by x.due) into b.keys, b.due_ms
+          from (select k.key, f.expires_at_ms as due
+                  from ff_stream_frame f
+                 cross join lateral (select jsonb_build_array(f.execution_id, f.attempt_index, f.ts_ms, f.seq)::text) k(key)
+                 where f.expires_at_ms between b.from_ms and b.now_ms
+                   and not (b.putting_off and ff__put_off(b.name, k.key))
+                   and k.key not in (select unnest(b.seen))
+                 order by f.expires_at_ms limit b.room) x;
+        b := ff__sweep_batch(b);
+    end loop;
+    select s.processed, s.errors, s.more into processed, errors, more from ff__sweep_close(b) s;
 end
 $$;
 

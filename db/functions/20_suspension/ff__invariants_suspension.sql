@@ -6,11 +6,11 @@ as $$
 #variable_conflict use_column
 begin
     return query
-with e as (select c.*, ff__wire_id(c.partition_key, c.execution_id) as wire_id from ff_exec_core c),
-     s as (select x.* from ff_suspension x),
-     o as (select x.* from ff_suspension x where x.closed_at_ms is null),
-     w as (select x.*, x.state in ('pending', 'active') as open from ff_waitpoint x),
-     g as (select x.* from ff_signal x),
+with e as not materialized (select c.*, ff__wire_id(c.partition_key, c.execution_id) as wire_id from ff_exec_core c),
+     s as not materialized (select x.* from ff_suspension x),
+     o as not materialized (select x.* from ff_suspension x where x.closed_at_ms is null),
+     w as not materialized (select x.*, x.state in ('pending', 'active') as open from ff_waitpoint x),
+     g as not materialized (select x.* from ff_signal x),
      counted as (select f.family from ff_event_family f where f.trimmed_event_id = 0 and f.muted = '{}')
     select 'suspended_phase', e.wire_id,
            format('%s, current suspension %s, open suspension %s', e.lifecycle_phase, e.current_suspension_id, o.suspension_id)
@@ -31,10 +31,10 @@ with e as (select c.*, ff__wire_id(c.partition_key, c.execution_id) as wire_id f
       from e join o on o.execution_id = e.execution_id
      where e.blocking_reason is distinct from ff__blocking_reason(o.reason_code)
     union all
-    select 'open_waitpoints', e.wire_id, format('%s counted, %s open', e.open_waitpoints, count(w.*))
-      from e left join w on w.execution_id = e.execution_id and w.open
-     group by e.wire_id, e.open_waitpoints
-    having e.open_waitpoints <> count(w.*)
+    select 'open_waitpoints', e.wire_id, format('%s counted, %s open', e.open_waitpoints, coalesce(n.open, 0))
+      from e left join (select w.execution_id, count(*) as open from w where w.open group by w.execution_id) n
+                    on n.execution_id = e.execution_id
+     where e.open_waitpoints <> coalesce(n.open, 0)
     union all
     select 'waitpoint_of_ended', e.wire_id, format('waitpoint %s is %s, attempt %s', w.waitpoint_id, w.state, w.attempt_index)
       from e join w on w.execution_id = e.execution_id
@@ -169,14 +169,13 @@ with e as (select c.*, ff__wire_id(c.partition_key, c.execution_id) as wire_id f
         or count(x.event_id) filter (where x.event_type = 'timed_out')
            <> coalesce(s.close_reason in ('timed_out_fail', 'timed_out_cancel', 'timed_out_expire'), false)::int
     union all
-    select 'signal_events', e.wire_id, format('%s delivered, %s events', n.signals, n.events)
-      from e
-     cross join lateral (
-           select (select count(*) from g where g.execution_id = e.execution_id and g.source_type <> 'engine') as signals,
-                  (select count(*) from ff_event x
-                    where x.execution_id = e.execution_id and x.family = 'signal' and x.event_type = 'delivered') as events
-           ) n
-     where n.signals <> n.events and exists (select from counted where counted.family = 'signal')
+    select 'signal_events', e.wire_id, format('%s delivered, %s events', coalesce(n.signals, 0), coalesce(v.events, 0))
+      from (select g.execution_id, count(*) as signals from g where g.source_type <> 'engine' group by g.execution_id) n
+      full join (select x.execution_id, count(*) as events from ff_event x
+                  where x.family = 'signal' and x.event_type = 'delivered' and x.execution_id is not null
+                  group by x.execution_id) v on v.execution_id = n.execution_id
+      join e on e.execution_id = coalesce(n.execution_id, v.execution_id)
+     where coalesce(n.signals, 0) <> coalesce(v.events, 0) and exists (select from counted where counted.family = 'signal')
     union all
     select 'orphan', x.execution_id::text, x.kind
       from (select s.execution_id, 'ff_suspension' as kind from s

@@ -242,6 +242,9 @@ begin
                        jsonb_strip_nulls(jsonb_build_object(
                            'requested_by', p_requested_by, 'waitpoints', cardinality(s.waitpoint_ids),
                            'timeout_at_ms', s.timeout_at_ms, 'timeout_behavior', v_behavior)));
+    if e.limited then
+        perform ff__free_slot(e, false);
+    end if;
     foreach r in array v_rows loop
         return next r;
     end loop;

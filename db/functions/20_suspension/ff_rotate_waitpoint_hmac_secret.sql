@@ -11,6 +11,7 @@ create or replace function ff_rotate_waitpoint_hmac_secret(
 )
 language plpgsql volatile security definer
 set search_path from current
+set plan_cache_mode = force_generic_plan -- a custom plan holds the values, and auto_explain prints plans
 as $$
 declare
     v_secret bytea := ff__check_kid('p_new_kid', p_new_kid, p_new_secret_hex);

@@ -1,9 +1,8 @@
--- Cancels a flow, or does so more strongly: its state, its events, and the backlog of members that have not ended yet.
--- Touches no member. Returns cancelled | escalated | already_terminal (nothing changed). The caller holds the flow after
--- this. Errors: invalid_input, flow_not_found.
-create or replace function ff__cancel_flow(
-    p_flow_id uuid, p_policy text, p_reason text, p_cancelled_by text, p_grace_ms bigint
-) returns text
+-- Cancels a flow, or does so more strongly: its state and its events. Touches no member; ff__owe_members is to follow.
+-- Returns cancelled | escalated | already_terminal (nothing changed). The caller holds the flow after this. Errors:
+-- invalid_input, flow_not_found.
+create or replace function ff__cancel_flow(p_flow_id uuid, p_policy text, p_reason text, p_cancelled_by text)
+returns text
 language plpgsql volatile
 as $$
 declare
@@ -29,25 +28,12 @@ begin
        set public_flow_state = 'cancelled', cancellation_policy = p_policy, cancel_reason = p_reason,
            cancelled_by = p_cancelled_by, terminal_at_ms = v_now, forced_acks = 0, last_mutation_at_ms = v_now
      where x.flow_id = p_flow_id;
-    if p_policy = 'cancel_flow_only' then
-        if f.public_flow_state = 'building' then
-            -- It never started, and now its members run on as they are.
-            perform from (select c.execution_id from ff_exec_core c where c.flow_id = p_flow_id
-                           order by c.execution_id for update) x;
-            update ff_exec_core c set flow_stopped = false where c.flow_id = p_flow_id;
-            perform ff__wake_members(p_flow_id);
-        end if;
-    else
-        insert into ff_cancel_backlog_member (flow_id, execution_id)
-        select p_flow_id, c.execution_id from ff_exec_core c
-         where c.flow_id = p_flow_id and c.lifecycle_phase <> 'terminal' order by c.execution_id
-        on conflict do nothing;
-        insert into ff_cancel_backlog (flow_id, requested_at_ms, requester, reason, cancellation_policy, grace_until_ms)
-        select p_flow_id, v_now, p_cancelled_by, p_reason, p_policy, v_now + p_grace_ms
-         where exists (select from ff_cancel_backlog_member m where m.flow_id = p_flow_id)
-        on conflict on constraint ff_cancel_backlog_pkey do update
-           set requested_at_ms = excluded.requested_at_ms, requester = excluded.requester, reason = excluded.reason,
-               cancellation_policy = excluded.cancellation_policy, grace_until_ms = excluded.grace_until_ms;
+    if p_policy = 'cancel_flow_only' and f.public_flow_state = 'building' then
+        -- It never started, and now its members run on as they are.
+        perform from (select c.execution_id from ff_exec_core c where c.flow_id = p_flow_id
+                       order by c.execution_id for update) x;
+        update ff_exec_core c set flow_stopped = false where c.flow_id = p_flow_id;
+        perform ff__wake_members(p_flow_id);
     end if;
     perform ff__emit_flow(p_flow_id, 'cancel_requested', v_now, p_reason,
                           jsonb_build_object('cancellation_policy', p_policy, 'cancelled_by', p_cancelled_by,

@@ -19,7 +19,7 @@ begin
            count(*) filter (where c.public_state = 'cancelled')::int as members_cancelled,
            count(*) filter (where c.public_state = 'expired')::int as members_expired,
            count(*) filter (where c.public_state = 'skipped')::int as members_skipped,
-           '' as derived_state
+           '' as derived_state, false as final
       into s
       from ff_exec_core c where c.flow_id = p_flow_id;
     s.derived_state := case

@@ -1,15 +1,28 @@
--- A claim found nothing: passes on ends of flow members that nobody has passed on yet, if there are any. True: look
--- again. Never waits. One index probe when there is nothing to do.
-create or replace function ff__unblock() returns boolean
+-- A claim of a lane found nothing: passes on ends of flow members that nobody has passed on yet, fires schedules that are
+-- due, and lets go what waits on the lane for a policy or budget that has room, if there is any of it. True: look again.
+-- Never waits. Three index probes when there is nothing to do.
+create or replace function ff__unblock(p_lane_id text) returns boolean
 language plpgsql volatile
 as $$
 declare
-    v_now bigint := ff_now_ms(); -- a volatile call would keep the probe out of the index
+    v_now bigint := ff_now_ms(); -- a volatile call would keep the probes out of the index
+    v_again boolean := false;
 begin
-    if not exists (select from ff_flow_dispatch q where q.next_dispatch_at_ms <= v_now) then
-        return false;
+    if exists (select from ff_flow_dispatch q where q.next_dispatch_at_ms <= v_now) then
+        perform ff_dispatch_completions(50);
+        v_again := true;
     end if;
-    perform ff_dispatch_completions(50);
-    return true;
+    if exists (select from ff_schedule s where s.due_at_ms <= v_now) then
+        perform ff_fire_schedules(50);
+        v_again := true;
+    end if;
+    if exists (select from ff_lane_registry l where l.lane_id = p_lane_id and l.limited)
+       and exists (select from ff_exec_core c
+                    where c.lane_id = p_lane_id and coalesce(c.lease_check_at_ms, c.delay_until_ms) is null
+                      and c.eligibility_state in ('blocked_by_quota', 'blocked_by_budget'))
+    then
+        v_again := (ff_sweep_admissions(200, p_lane_id)).processed > 0 or v_again;
+    end if;
+    return v_again;
 end
 $$;

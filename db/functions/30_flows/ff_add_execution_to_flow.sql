@@ -45,8 +45,13 @@ begin
         update ff_exec_core c
            set flow_id = p_flow_id, flow_stopped = f.public_flow_state = 'building',
                quota_policy_id = coalesce(c.quota_policy_id, f.quota_policy_id),
-               budget_ids = coalesce(c.budget_ids, f.budget_ids), last_mutation_at_ms = e.now_ms
+               budget_ids = coalesce(c.budget_ids, f.budget_ids),
+               limited = c.limited or f.quota_policy_id is not null or f.budget_ids is not null,
+               last_mutation_at_ms = e.now_ms
          where c.execution_id = v_id;
+        if not e.limited and (f.quota_policy_id is not null or f.budget_ids is not null) then
+            perform ff__limit_lane(e.lane_id);
+        end if;
         f := ff__grow_flow(p_flow_id, 1, e.now_ms);
     end if;
     node_count := f.node_count;

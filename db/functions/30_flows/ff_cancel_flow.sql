@@ -21,23 +21,28 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_now bigint;
-    v_owed int;
-    v_id uuid;
+    v_owed int := 0;
     f ff_flow_core;
 begin
     if p_max_members is null or p_max_members not between 0 and 100000 then
         perform ff__invalid('p_max_members', 'must be between 0 and 100000', jsonb_build_object('value', p_max_members));
     end if;
-    outcome := ff__cancel_flow(p_flow_id, p_policy, p_reason, p_cancelled_by, 0);
+    outcome := ff__cancel_flow(p_flow_id, p_policy, p_reason, p_cancelled_by);
     select x.* into f from ff_flow_core x where x.flow_id = p_flow_id;
     cancellation_policy := f.cancellation_policy;
     cancel_reason := f.cancel_reason;
     member_count := f.node_count;
-    select count(*) into v_owed from ff_cancel_backlog_member m where m.flow_id = p_flow_id;
-    if outcome <> 'already_terminal' and v_owed > 0 then
-        foreach v_id in array ff__covered_members(f, p_max_members) loop
-            perform ff__cancel_member(f, v_id);
-        end loop;
+    if outcome <> 'already_terminal' and f.cancellation_policy <> 'cancel_flow_only' then
+        v_now := ff_now_ms();
+        v_owed := ff__cancel_members(f, array(
+            select c.execution_id from ff_exec_core c
+             where c.flow_id = p_flow_id and c.lifecycle_phase <> 'terminal'
+               and ff__covered(f.cancellation_policy, c.ownership_state, c.lease_expires_at_ms, v_now)
+             order by c.execution_id limit p_max_members for update skip locked));
+        perform ff__owe_members(f, 0);
+        select v_owed + count(*) into v_owed
+          from ff_cancel_backlog_member m join ff_exec_core c on c.execution_id = m.execution_id
+         where m.flow_id = p_flow_id and c.lifecycle_phase <> 'terminal';
     end if;
     perform ff__close_flow(p_flow_id);
     v_now := ff_now_ms();

@@ -22,8 +22,11 @@ begin
     if p_grace_ms is null or p_grace_ms not between 0 and 9007199254740991 then
         perform ff__invalid('p_grace_ms', 'must be 0 or more', jsonb_build_object('value', p_grace_ms));
     end if;
-    outcome := ff__cancel_flow(p_flow_id, p_policy, p_reason, p_cancelled_by, p_grace_ms);
+    outcome := ff__cancel_flow(p_flow_id, p_policy, p_reason, p_cancelled_by);
     select x.* into f from ff_flow_core x where x.flow_id = p_flow_id;
+    if outcome <> 'already_terminal' then
+        perform ff__owe_members(f, p_grace_ms);
+    end if;
     cancellation_policy := f.cancellation_policy;
     cancel_reason := f.cancel_reason;
     perform ff__close_flow(p_flow_id);

@@ -11,36 +11,63 @@ as $$
 declare
     v_now bigint := ff_now_ms();
     v_flows uuid[];
+    v_seen uuid[] := '{}'::uuid[];
     v_flow uuid;
+    v_rows int;
+    v_busy int;
+    v_moved boolean := false;
+    v_failed boolean;
+    d ff_dispatched;
 begin
     perform ff__check_limit(p_limit, 100000);
     processed := 0;
     errors := 0;
-    select array(select distinct y.flow_id from unnest(array_agg(x.flow_id)) y(flow_id) order by y.flow_id)
-      into v_flows
-      from (select q.flow_id from ff_flow_dispatch q where q.next_dispatch_at_ms <= v_now
-             order by q.next_dispatch_at_ms limit p_limit) x;
-    foreach v_flow in array v_flows loop
-        begin
-            if ff__try_flow(v_flow) then
-                processed := processed + (ff__dispatch_flow(v_flow)).rows_done;
-                perform set_config('ff.flow', '', true);
-            elsif not exists (select from ff_flow_core f where f.flow_id = v_flow) then
-                delete from ff_flow_dispatch q where q.flow_id = v_flow;
-            end if;
-        exception when others then
-            -- Put off, so that what cannot be dispatched does not stand in front of what can.
-            errors := errors + 1;
-            update ff_flow_dispatch q
-               set dispatch_attempts = q.dispatch_attempts + 1,
-                   next_dispatch_at_ms = v_now + least(60000, 1000 * 2 ^ least(q.dispatch_attempts, 12))::bigint
-             where q.event_id in (select x.event_id from ff_flow_dispatch x where x.flow_id = v_flow
-                                     for update skip locked);
-        end;
+    v_failed := exists (select from ff_reconciler_error r where r.name = 'dispatch_completions' and r.row_key <> '');
+    for v_pass in 1..10 loop
+        select array(select distinct y.flow_id from unnest(array_agg(x.flow_id)) y(flow_id) order by y.flow_id), count(*)
+          into v_flows, v_rows
+          from (select q.flow_id from ff_flow_dispatch q
+                 where q.next_dispatch_at_ms <= v_now and q.flow_id not in (select unnest(v_seen))
+                 order by q.next_dispatch_at_ms limit p_limit) x;
+        v_busy := 0;
+        foreach v_flow in array v_flows loop
+            begin
+                if ff__try_flow(v_flow) then
+                    d := ff__dispatch_flow(v_flow);
+                    perform set_config('ff.flow', '', true);
+                    processed := processed + d.rows_done;
+                    v_moved := v_moved or d.rows_done + d.edges_resolved > 0;
+                elsif exists (select from ff_flow_core f where f.flow_id = v_flow) then
+                    v_busy := v_busy + 1;
+                    continue;
+                else
+                    delete from ff_flow_dispatch q where q.flow_id = v_flow;
+                    v_moved := true;
+                end if;
+                if v_failed then
+                    perform ff__sweep_healed('dispatch_completions', array[v_flow::text]);
+                end if;
+            exception when others then
+                if ff__stops_sweep(sqlstate) then
+                    raise;
+                end if;
+                -- Put off, so that what cannot be dispatched does not stand in front of what can.
+                errors := errors + 1;
+                perform ff__sweep_failed('dispatch_completions', v_flow::text, sqlstate, sqlerrm);
+                update ff_flow_dispatch q
+                   set dispatch_attempts = q.dispatch_attempts + 1,
+                       next_dispatch_at_ms = v_now + least(60000, 1000 * 2 ^ least(q.dispatch_attempts, 12))::bigint
+                 where q.event_id in (select x.event_id from ff_flow_dispatch x where x.flow_id = v_flow
+                                         for update skip locked);
+            end;
+        end loop;
+        v_seen := v_seen || v_flows;
+        -- Behind flows that are busy there may be others.
+        exit when v_busy = 0 or v_rows < p_limit or processed + errors >= p_limit;
     end loop;
     -- What was cut short by its bounds, or stood behind the limit, and is due.
     v_now := ff_now_ms();
-    more := processed > 0 and exists (select from ff_flow_dispatch q where q.next_dispatch_at_ms <= v_now);
+    more := (v_moved or errors > 0) and exists (select from ff_flow_dispatch q where q.next_dispatch_at_ms <= v_now);
 end
 $$;
 

@@ -11,66 +11,90 @@ as $$
 declare
     v_now bigint := ff_now_ms();
     v_flow uuid;
+    v_flows uuid[];
+    v_seen uuid[] := '{}'::uuid[];
+    v_busy int;
     v_done int;
     v_ids uuid[];
-    v_id uuid;
+    v_failed boolean;
+    d record;
     f ff_flow_core;
 begin
     perform ff__check_limit(p_limit, 100000);
     processed := 0;
     errors := 0;
     more := false;
-    for v_flow in
-        select b.flow_id from ff_cancel_backlog b
-         where b.grace_until_ms <= v_now and (p_flow_id is null or b.flow_id = p_flow_id)
-         order by b.grace_until_ms limit p_limit
-    loop
-        if processed >= p_limit then
-            more := true;
-            exit;
-        end if;
-        begin
-            if ff__try_flow(v_flow) then
-                select x.* into f from ff_flow_core x where x.flow_id = v_flow;
-                v_ids := ff__covered_members(f, p_limit - processed);
-                more := more or cardinality(v_ids) = p_limit - processed;
-                v_done := 0;
-                foreach v_id in array v_ids loop
-                    begin
-                        v_done := v_done + ff__cancel_member(f, v_id)::int;
-                    exception when others then
-                        errors := errors + 1;
-                    end;
-                end loop;
-                with ended as (
-                    delete from ff_cancel_backlog_member m
-                     using ff_exec_core c
-                     where m.flow_id = v_flow and c.execution_id = m.execution_id and c.lifecycle_phase = 'terminal'
-                    returning m.execution_id)
-                select greatest(v_done, count(*)) into v_done from ended;
-                processed := processed + v_done;
-                perform ff__close_flow(v_flow);
-                delete from ff_cancel_backlog b
-                 where b.flow_id = v_flow
-                   and not exists (select from ff_cancel_backlog_member m where m.flow_id = v_flow);
-                if v_done = 0 then
-                    -- Only members that run, or are busy just now: not at the head of the next batch.
-                    update ff_cancel_backlog b set grace_until_ms = v_now + 5000
-                     where b.flow_id = v_flow
-                       and not exists (select from ff_cancel_backlog_member m
-                                         join ff_exec_core c on c.execution_id = m.execution_id
-                                        where m.flow_id = v_flow
-                                          and ff__covered(f.cancellation_policy, c.ownership_state,
-                                                          c.lease_expires_at_ms, v_now));
-                end if;
-            elsif not exists (select from ff_flow_core x where x.flow_id = v_flow) then
-                delete from ff_cancel_backlog_member m where m.flow_id = v_flow;
-                delete from ff_cancel_backlog b where b.flow_id = v_flow;
-                processed := processed + 1;
+    v_failed := exists (select from ff_reconciler_error r where r.name = 'drain_cancel_backlog' and r.row_key <> '');
+    for v_pass in 1..10 loop
+        v_flows := array(
+            select b.flow_id from ff_cancel_backlog b
+             where b.grace_until_ms <= v_now and (p_flow_id is null or b.flow_id = p_flow_id)
+               and b.flow_id not in (select unnest(v_seen))
+             order by b.grace_until_ms limit p_limit);
+        v_busy := 0;
+        foreach v_flow in array v_flows loop
+            if processed >= p_limit then
+                more := true;
+                exit;
             end if;
-        exception when others then
-            errors := errors + 1;
-        end;
+            begin
+                if ff__try_flow(v_flow) then
+                    select x.* into f from ff_flow_core x where x.flow_id = v_flow;
+                    v_ids := ff__covered_members(f, p_limit - processed);
+                    more := more or cardinality(v_ids) = p_limit - processed;
+                    d := ff__drain_members(f, v_ids, v_failed);
+                    v_done := d.done;
+                    errors := errors + d.errors;
+                    with ended as (
+                        delete from ff_cancel_backlog_member m
+                         using ff_exec_core c
+                         where m.flow_id = v_flow and c.execution_id = m.execution_id and c.lifecycle_phase = 'terminal'
+                        returning m.execution_id)
+                    select greatest(v_done, count(*)) into v_done from ended;
+                    processed := processed + v_done;
+                    perform ff__close_flow(v_flow);
+                    delete from ff_cancel_backlog b
+                     where b.flow_id = v_flow
+                       and not exists (select from ff_cancel_backlog_member m where m.flow_id = v_flow);
+                    if v_done = 0 then
+                        v_busy := v_busy + 1;
+                        -- Only members that run, or that could not be ended: not at the head of the next batch.
+                        update ff_cancel_backlog b set grace_until_ms = v_now + 5000
+                         where b.flow_id = v_flow
+                           and not exists (select from ff_cancel_backlog_member m
+                                             join ff_exec_core c on c.execution_id = m.execution_id
+                                            where m.flow_id = v_flow
+                                              and ff__covered(f.cancellation_policy, c.ownership_state,
+                                                              c.lease_expires_at_ms, v_now)
+                                              and not ff__put_off('drain_cancel_backlog', m.execution_id::text));
+                    end if;
+                elsif not exists (select from ff_flow_core x where x.flow_id = v_flow) then
+                    delete from ff_cancel_backlog_member m where m.flow_id = v_flow;
+                    delete from ff_cancel_backlog b where b.flow_id = v_flow;
+                    processed := processed + 1;
+                else
+                    v_busy := v_busy + 1;
+                    continue;
+                end if;
+                if v_failed then
+                    perform ff__sweep_healed('drain_cancel_backlog', array[v_flow::text]);
+                end if;
+            exception when others then
+                if ff__stops_sweep(sqlstate) then
+                    raise;
+                end if;
+                errors := errors + 1;
+                perform ff__sweep_failed('drain_cancel_backlog', v_flow::text, sqlstate, sqlerrm);
+                update ff_cancel_backlog b
+                   set grace_until_ms = coalesce(
+                           (select r.next_retry_at_ms from ff_reconciler_error r
+                             where r.name = 'drain_cancel_backlog' and r.row_key = v_flow::text), v_now + 5000)
+                 where b.flow_id = (select x.flow_id from ff_cancel_backlog x where x.flow_id = v_flow for update skip locked);
+            end;
+        end loop;
+        v_seen := v_seen || v_flows;
+        -- Behind flows that are busy there may be others.
+        exit when more or v_busy = 0 or cardinality(v_flows) < p_limit;
     end loop;
 end
 $$;

@@ -9,22 +9,26 @@ language plpgsql volatile security definer
 set search_path from current
 as $$
 declare
+    v_final boolean;
+    v_projected boolean;
     s ff_flow_summary;
 begin
     if p_flow_id is null then
         perform ff__invalid('p_flow_id', 'must not be null');
     end if;
-    perform from ff_flow_core f where f.flow_id = p_flow_id for update;
+    select f.terminal_at_ms is not null and f.live_members = 0, f.projected into v_final, v_projected
+      from ff_flow_core f where f.flow_id = p_flow_id for update;
     if not found then
         perform ff__raise('flow_not_found', 'no such flow', jsonb_build_object('flow_id', p_flow_id));
     end if;
     s := ff__flow_counts(p_flow_id);
     s.projected_at_ms := ff_now_ms();
+    s.final := v_final;
     projected := s.total_members > 0;
     if projected then
         insert into ff_flow_summary select s.*
         on conflict (flow_id) do update set
-            projected_at_ms = excluded.projected_at_ms, derived_state = excluded.derived_state,
+            projected_at_ms = excluded.projected_at_ms, final = excluded.final, derived_state = excluded.derived_state,
             total_members = excluded.total_members,
             members_waiting = excluded.members_waiting, members_delayed = excluded.members_delayed,
             members_rate_limited = excluded.members_rate_limited, members_waiting_children =
@@ -33,6 +37,9 @@ begin
             excluded.members_completed, members_failed = excluded.members_failed, members_cancelled =
             excluded.members_cancelled, members_expired = excluded.members_expired, members_skipped =
             excluded.members_skipped;
+        if not v_projected then
+            update ff_flow_core f set projected = true where f.flow_id = p_flow_id;
+        end if;
     end if;
     derived_state := s.derived_state;
     total_members := s.total_members;

@@ -2,40 +2,44 @@
 create or replace function ff_project_flows(p_limit int default 200, out processed int, out errors int, out more boolean)
 language plpgsql volatile security definer
 set search_path from current
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
-    v_now bigint := ff_now_ms();
-    v_flow uuid;
+    b ff_sweep := ff__sweep_open('project_flows', p_limit);
 begin
-    perform ff__check_limit(p_limit, 100000);
-    processed := 0;
-    errors := 0;
-    -- Flows that live, the longest unseen first, and those that ended after they were last looked at.
-    for v_flow in
-        select f.flow_id
-          from ff_flow_core f left join ff_flow_summary s on s.flow_id = f.flow_id
-         where f.node_count > 0
-           and (f.terminal_at_ms is null or f.live_members > 0 or s.flow_id is null
-                or s.projected_at_ms <= f.last_mutation_at_ms)
-           and (s.flow_id is null or s.projected_at_ms < v_now)
-         order by s.projected_at_ms nulls first, f.flow_id limit p_limit
-    loop
-        begin
-            perform from ff_flow_core f where f.flow_id = v_flow for update skip locked;
-            if found then
-                perform ff_project_flow_summary(v_flow);
-                processed := processed + 1;
-            end if;
-        exception when others then
-            errors := errors + 1;
-        end;
+    while b.again loop
+        -- Flows that were never projected, or were reopened since; then those that live, the longest unseen first.
+        b.keys := array(
+            select f.flow_id::text from ff_flow_core f
+             where f.node_count > 0 and not f.projected and f.flow_id::text not in (select unnest(b.seen))
+             order by f.created_at_ms limit b.room);
+        b.keys := b.keys || array(
+            select s.flow_id::text from ff_flow_summary s
+             where not s.final and s.projected_at_ms < b.now_ms
+               and not (b.putting_off and ff__put_off(b.name, s.flow_id::text))
+               and s.flow_id::text not in (select unnest(b.seen))
+               and not exists (select from ff_flow_core f where f.flow_id = s.flow_id and not f.projected)
+             order by s.projected_at_ms limit b.room - cardinality(b.keys));
+        b := ff__sweep_batch(b);
     end loop;
-    more := processed = p_limit and p_limit > 0
-            and exists (select from ff_flow_core f left join ff_flow_summary s on s.flow_id = f.flow_id
-                         where f.node_count > 0
-                           and (f.terminal_at_ms is null or f.live_members > 0 or s.flow_id is null
-                                or s.projected_at_ms <= f.last_mutation_at_ms)
-                           and (s.flow_id is null or s.projected_at_ms < v_now));
+    select s.processed, s.errors into processed, errors from ff__sweep_close(b) s;
+    if errors > 0 then
+        -- Out of the way until their next try.
+        update ff_flow_core f set projected = true
+         where not f.projected
+           and f.flow_id in (select x.flow_id from unnest(b.seen) k(key) join ff_flow_core x on x.flow_id = k.key::uuid
+                              where ff__put_off(b.name, k.key) for update of x skip locked);
+    end if;
+    -- What lives is projected for ever: only what has not been for the usual while asks for more at once.
+    more := b.full_ and processed + errors > 0
+            and (exists (select from ff_flow_core f
+                          where f.node_count > 0 and not f.projected and f.flow_id::text not in (select unnest(b.seen)))
+                 or exists (select from ff_flow_summary s
+                             where not s.final and s.projected_at_ms <= b.now_ms - 15000
+                               and s.flow_id::text not in (select unnest(b.seen))));
 end
 $$;
 

@@ -158,7 +158,7 @@ begin
           from unnest(v_subs) with ordinality s(
                lane_id, namespace, execution_kind, creator, payload_encoding, policy, tags, required_capabilities,
                caps_key, priority, delay_until_ms, deadline_at_ms, attempt_timeout_ms, retention_ms,
-               dedup_window_ms, n)
+               dedup_window_ms, quota_policy_id, budget_ids, n)
          order by s.n);
     for r in
         select s.namespace, x.node ->> 'idempotency_key' as key, s.dedup_window_ms as window_ms, s.n
@@ -166,7 +166,7 @@ begin
           join unnest(v_subs) with ordinality s(
                lane_id, namespace, execution_kind, creator, payload_encoding, policy, tags, required_capabilities,
                caps_key, priority, delay_until_ms, deadline_at_ms, attempt_timeout_ms, retention_ms,
-               dedup_window_ms, n) on s.n = x.n
+               dedup_window_ms, quota_policy_id, budget_ids, n) on s.n = x.n
          where x.node ->> 'idempotency_key' <> '' and s.dedup_window_ms > 0
          order by s.namespace collate "C", (x.node ->> 'idempotency_key') collate "C", s.n
     loop
@@ -179,19 +179,25 @@ begin
         perform ff__raise('execution_id_conflict', 'an execution with this id exists',
                           jsonb_build_object('execution_id', ff__wire_id(v_partition, r.execution_id)));
     end loop;
-    for r in select distinct s.lane_id from unnest(v_subs) s order by s.lane_id loop
+    for r in
+        select s.lane_id, bool_or(s.quota_policy_id is not null or s.budget_ids is not null) as limited
+          from unnest(v_subs) s group by s.lane_id order by s.lane_id
+    loop
         perform ff__open_lane(r.lane_id, v_now);
+        if r.limited then
+            perform ff__limit_lane(r.lane_id);
+        end if;
     end loop;
 
     insert into ff_exec_input (
-        execution_id, created_at_ms, namespace, execution_kind, creator, payload, payload_encoding, policy, tags,
-        required_capabilities, request_hash)
-    select v_ids[s.n], v_now, s.namespace, s.execution_kind, s.creator, v_payloads[s.n], s.payload_encoding, s.policy,
-           s.tags, s.required_capabilities, v_hashes[s.n]
+        execution_id, created_at_ms, created_at, namespace, execution_kind, creator, payload, payload_encoding, policy,
+        tags, required_capabilities, request_hash)
+    select v_ids[s.n], v_now, to_timestamp(v_now / 1000::float8), s.namespace, s.execution_kind, s.creator, v_payloads[s.n],
+           s.payload_encoding, s.policy, s.tags, s.required_capabilities, v_hashes[s.n]
       from unnest(v_subs) with ordinality s(
            lane_id, namespace, execution_kind, creator, payload_encoding, policy, tags, required_capabilities, caps_key,
            priority, delay_until_ms, deadline_at_ms, attempt_timeout_ms, retention_ms,
-               dedup_window_ms, n)
+               dedup_window_ms, quota_policy_id, budget_ids, n)
     on conflict do nothing;
     get diagnostics v_made = row_count;
     if v_made <> cardinality(v_ids) then
@@ -224,18 +230,20 @@ begin
     insert into ff_exec_core (
         execution_id, flow_id, partition_key, namespace, lane_id, caps_key, priority, created_at_ms, retention_ms,
         delay_until_ms, deadline_at_ms, attempt_timeout_ms, tagged, last_transition_at_ms, last_mutation_at_ms,
-        lifecycle_phase, ownership_state, eligibility_state, blocking_reason, terminal_outcome, attempt_state)
+        lifecycle_phase, ownership_state, eligibility_state, blocking_reason, terminal_outcome, attempt_state, limited,
+        quota_policy_id, budget_ids)
     select v_ids[s.n], v_flow, v_partition, s.namespace, s.lane_id, s.caps_key, s.priority, v_now, s.retention_ms,
            s.delay_until_ms, s.deadline_at_ms, s.attempt_timeout_ms, s.tags <> '{}', v_now, v_now, 'runnable', 'unowned',
            case when c.t is not null then 'blocked_by_dependencies'
                 when s.delay_until_ms is not null then 'not_eligible_until_time' else 'eligible_now' end,
            case when c.t is not null then 'waiting_for_children'
                 when s.delay_until_ms is not null then 'waiting_for_delay' else 'waiting_for_worker' end,
-           'none', 'pending_first_attempt'
+           'none', 'pending_first_attempt', s.quota_policy_id is not null or s.budget_ids is not null, s.quota_policy_id,
+           s.budget_ids
       from unnest(v_subs) with ordinality s(
            lane_id, namespace, execution_kind, creator, payload_encoding, policy, tags, required_capabilities, caps_key,
            priority, delay_until_ms, deadline_at_ms, attempt_timeout_ms, retention_ms,
-               dedup_window_ms, n)
+               dedup_window_ms, quota_policy_id, budget_ids, n)
       left join (select distinct e.t from unnest(v_to) e(t)) c on c.t = s.n;
     update ff_flow_core f
        set node_count = v_count, live_members = v_count, edge_count = cardinality(v_from),

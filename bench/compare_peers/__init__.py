@@ -1,0 +1,1 @@
+"""pyff and its peers, side by side on one server."""

@@ -1,0 +1,1 @@
+update bench_counter set v = v + 1 where id = :client_id % 16;

@@ -1,0 +1,57 @@
+-- Admits executions under a policy, those that come first first (see ff__judge), and writes it down. If any may start,
+-- the policy stays locked until the transaction ends, so that the next who asks sees who runs; if none may, its lock is
+-- dropped. Without p_wait a policy that somebody else has locked answers `busy`. A policy that is gone limits nobody.
+-- The row is written at each admission: a caller at REPEATABLE READ that asked at the same time, and cannot see who was
+-- admitted since its snapshot, then fails to serialize instead of admitting one too many.
+create or replace function ff__admit(
+    p_quota_policy_id text, p_ids uuid[], p_attempts int[], p_rated boolean[], p_hold_ms bigint default null,
+    p_wait boolean default true
+) returns ff_admission
+language plpgsql volatile
+as $$
+declare
+    q ff_quota_policy;
+    a ff_admission;
+begin
+    select x.* into q from ff_quota_policy x where x.quota_policy_id = p_quota_policy_id;
+    if not found then
+        a.admitted := p_ids;
+        a.outcome := 'admitted';
+        a.now_ms := ff_now_ms();
+        return a;
+    elsif q.max_requests_per_window = 0 and q.max_concurrent = 0 then
+        return ff__judge(q, p_ids, p_attempts, p_rated, p_hold_ms, true);
+    end if;
+    -- Where others are parked the answer is likely to be no, which needs no lock.
+    if exists (select from ff_exec_core c
+                where c.limited and c.eligibility_state = 'blocked_by_quota'
+                  and case c.eligibility_state when 'blocked_by_budget' then c.blocked_budget_id
+                                               else c.quota_policy_id end = p_quota_policy_id)
+    then
+        a := ff__judge(q, p_ids, p_attempts, p_rated, p_hold_ms, false);
+        if a.admitted = '{}' then
+            return a;
+        end if;
+    end if;
+    begin
+        if p_wait then
+            select x.* into q from ff_quota_policy x where x.quota_policy_id = p_quota_policy_id for update;
+        else
+            select x.* into q from ff_quota_policy x where x.quota_policy_id = p_quota_policy_id for update skip locked;
+        end if;
+        if not found then
+            a.admitted := '{}'::uuid[];
+            a.outcome := 'busy';
+            return a;
+        end if;
+        a := ff__judge(q, p_ids, p_attempts, p_rated, p_hold_ms, true);
+        if a.admitted = '{}' then
+            perform ff__raise('concurrency_limit_exceeded', 'undoes the block and with it the lock');
+        end if;
+        update ff_quota_policy x set updated_at_ms = x.updated_at_ms where x.quota_policy_id = p_quota_policy_id;
+    exception when sqlstate 'WF210' then
+        null;
+    end;
+    return a;
+end
+$$;

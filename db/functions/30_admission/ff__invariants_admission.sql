@@ -1,0 +1,63 @@
+-- Violations of the rules of admission, columns as ff_check_invariants.
+create or replace function ff__invariants_admission() returns table (invariant text, subject text, detail text)
+language plpgsql stable
+as $$
+#variable_conflict use_column
+begin
+    return query
+    select 'limits_not_mirrored', ff__wire_id(e.partition_key, e.execution_id),
+           'has a quota policy, budgets or a reservation, and is not marked as limited'
+      from ff_exec_core e
+     where not e.limited and (e.quota_policy_id is not null or e.budget_ids is not null
+                              or exists (select from ff_quota_reservation r where r.execution_id = e.execution_id))
+    union all
+    select 'limited_lane', e.lane_id, format('%s executions need admission, the lane does not say so', count(*))
+      from ff_exec_core e join ff_lane_registry l on l.lane_id = e.lane_id
+     where e.limited and not l.limited and e.lifecycle_phase <> 'terminal' group by e.lane_id
+    union all
+    select 'terminal_reservation', ff__wire_id(e.partition_key, e.execution_id),
+           format('ended, and holds a slot of %s', r.quota_policy_id)
+      from ff_quota_reservation r join ff_exec_core e on e.execution_id = r.execution_id
+     where e.lifecycle_phase = 'terminal'
+    union all
+    -- Of those that run: attempts that this policy admitted under its present limits, and that were not paused since.
+    select 'concurrency_cap', q.quota_policy_id, format('%s run, the cap is %s', count(*), q.max_concurrent)
+      from ff_quota_policy q
+      join ff_exec_core e on e.quota_policy_id = q.quota_policy_id and e.ownership_state = 'leased'
+                             and e.lease_expires_at_ms > ff_now_ms()
+      join ff_attempt a on a.execution_id = e.execution_id and a.attempt_index = e.current_attempt_index
+                           and a.resumed_at_ms is null
+      join ff_quota_window w on w.quota_policy_id = q.quota_policy_id and w.execution_id = e.execution_id
+                                and w.attempt_index = e.current_attempt_index and w.admitted_at_ms >= q.updated_at_ms
+     where q.max_concurrent > 0
+     group by q.quota_policy_id, q.max_concurrent having count(*) > q.max_concurrent
+    union all
+    select 'window_limit', q.quota_policy_id,
+           format('%s starts in the window that ends at %s, the limit is %s', count(*), w.admitted_at_ms,
+                  q.max_requests_per_window)
+      from ff_quota_policy q
+      join ff_quota_window w on w.quota_policy_id = q.quota_policy_id and w.admitted_at_ms >= q.updated_at_ms
+      join ff_quota_window o on o.quota_policy_id = q.quota_policy_id and o.admitted_at_ms >= q.updated_at_ms
+                                and o.admitted_at_ms > w.admitted_at_ms - q.window_seconds * 1000
+                                and o.admitted_at_ms <= w.admitted_at_ms
+     where q.max_requests_per_window > 0
+     group by q.quota_policy_id, q.max_requests_per_window, w.execution_id, w.attempt_index, w.admitted_at_ms
+    having count(*) > q.max_requests_per_window
+    union all
+    -- Nothing was attached since the lease was granted: that would have moved last_mutation_at_ms.
+    select 'started_on_a_breached_budget', ff__wire_id(e.partition_key, e.execution_id),
+           format('leased at %s, budget %s is breached since %s', e.lease_acquired_at_ms, b.budget_id,
+                  b.last_breach_at_ms)
+      from ff_exec_core e
+      join ff_budget b on b.budget_id = any (e.budget_ids) and b.breached and b.enforcement_mode = 'strict'
+     where e.ownership_state = 'leased' and e.last_mutation_at_ms = e.lease_acquired_at_ms
+       and b.last_breach_at_ms < e.lease_acquired_at_ms - 1000 and e.worker_id <> 'operator'
+    union all
+    select 'parked_for_nothing', ff__wire_id(e.partition_key, e.execution_id),
+           format('%s without anything to wait for', e.eligibility_state)
+      from ff_exec_core e
+     where e.eligibility_state = 'blocked_by_quota' and (e.quota_policy_id is null or not e.limited)
+        or e.eligibility_state = 'blocked_by_budget'
+           and (e.budget_ids is null or e.blocked_budget_id is null or not e.limited);
+end
+$$;

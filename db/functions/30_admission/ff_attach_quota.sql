@@ -1,0 +1,74 @@
+-- Locks: the flow and then its members in the order of their ids, or the execution (waits for them). Repeatable:
+-- already_attached.
+create or replace function ff_attach_quota(
+    p_quota_policy_id text, p_execution_id text default null, p_flow_id uuid default null, out outcome text
+)
+language plpgsql volatile security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    v_lane text;
+    v_lanes text[];
+    v_ids uuid[];
+    v_now bigint;
+    e ff_exec;
+    f ff_flow_core;
+begin
+    perform ff__check_policy_id('p_quota_policy_id', p_quota_policy_id);
+    perform ff__check_target(p_execution_id, p_flow_id);
+    if p_execution_id is not null then
+        perform ff__execution_uuid(p_execution_id);
+    end if;
+    if not exists (select from ff_quota_policy q where q.quota_policy_id = p_quota_policy_id) then
+        perform ff__no_quota_policy(p_quota_policy_id);
+    end if;
+    outcome := 'already_attached';
+    if p_flow_id is null then
+        e := ff__lock_execution(p_execution_id);
+        if ff__quota_attached(p_quota_policy_id, (select c.quota_policy_id from ff_exec_core c
+                                                   where c.execution_id = e.execution_id)) then
+            return;
+        elsif e.lifecycle_phase = 'terminal' then
+            perform ff__already_terminal(e);
+        end if;
+        v_ids := array[e.execution_id];
+        v_lanes := array[e.lane_id];
+        v_now := e.now_ms;
+    else
+        f := ff__lock_flow(p_flow_id);
+        if ff__quota_attached(p_quota_policy_id, f.quota_policy_id) then
+            perform ff__close_flow(p_flow_id);
+            return;
+        elsif f.public_flow_state = 'cancelled' then
+            perform ff__flow_over(f);
+        end if;
+        select coalesce(array_agg(x.execution_id), '{}'), array_agg(distinct x.lane_id order by x.lane_id)
+          into v_ids, v_lanes
+          from (select c.execution_id, c.lane_id from ff_exec_core c
+                 where c.flow_id = p_flow_id and c.lifecycle_phase <> 'terminal' and c.quota_policy_id is null
+                 order by c.execution_id for update) x;
+        v_now := ff_now_ms();
+        update ff_flow_core x set quota_policy_id = p_quota_policy_id, last_mutation_at_ms = v_now
+         where x.flow_id = p_flow_id;
+    end if;
+    outcome := 'attached';
+    update ff_exec_core c set quota_policy_id = p_quota_policy_id, limited = true, last_mutation_at_ms = v_now
+     where c.execution_id = any (v_ids);
+    foreach v_lane in array coalesce(v_lanes, '{}') loop
+        perform ff__limit_lane(v_lane);
+    end loop;
+    if p_flow_id is not null then
+        perform ff__close_flow(p_flow_id);
+    end if;
+end
+$$;
+
+comment on function ff_attach_quota(text, text, uuid) is
+$$Puts an execution, or a flow with all its members to come, under a quota policy: claims keep to it. Present members
+that have not ended and have no policy get it too. What runs goes on, and is counted.
+
+Outcomes: outcome = attached | already_attached
+Errors: invalid_input, invalid_execution_id, quota_policy_not_found, execution_not_found, flow_not_found, quota_attach_conflict, execution_already_terminal, flow_already_terminal$$;

@@ -1,0 +1,66 @@
+-- Locks: the execution if there is one, the policy (waits for them). Repeated while the slot is held: already_admitted.
+create or replace function ff_check_admission(
+    p_quota_policy_id text,
+    p_execution_id text,
+    p_hold_ms bigint default 60000,
+    out outcome text,
+    out retry_after_ms bigint,
+    out active_concurrency bigint,
+    out window_count bigint
+)
+language plpgsql volatile security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    c_max constant bigint := 9007199254740991;
+    v_id uuid;
+    v_attempt int := 0;
+    v_hold bigint := p_hold_ms;
+    q ff_quota_policy;
+    e ff_exec;
+    a ff_admission;
+begin
+    perform ff__check_policy_id('p_quota_policy_id', p_quota_policy_id);
+    v_id := ff__key_uuid(p_execution_id);
+    if p_hold_ms is null then
+        perform ff__invalid('p_hold_ms', 'must not be null');
+    elsif p_hold_ms not between 1 and c_max then
+        perform ff__invalid('p_hold_ms', format('must be between 1 and %s', c_max),
+                            jsonb_build_object('value', p_hold_ms));
+    end if;
+    select x.* into q from ff_quota_policy x where x.quota_policy_id = p_quota_policy_id;
+    if not found then
+        perform ff__no_quota_policy(p_quota_policy_id);
+    end if;
+    e := ff__open(v_id);
+    if e.execution_id is not null then
+        v_attempt := ff__next_attempt(e);
+    end if;
+    if e.lifecycle_phase = 'terminal' then
+        v_hold := null; -- nothing of it will run
+    end if;
+    a := ff__admit(p_quota_policy_id, array[v_id], array[v_attempt], '{true}', v_hold);
+    if a.outcome = 'admitted' and v_hold is not null and not e.limited then
+        -- So that its end gives the slot back.
+        perform ff__limit_lane(e.lane_id);
+        update ff_exec_core c set limited = true where c.execution_id = v_id;
+    end if;
+    outcome := a.outcome;
+    retry_after_ms := a.retry_after_ms;
+    active_concurrency := coalesce(a.active_concurrency, ff__slots_taken(p_quota_policy_id, a.now_ms, false));
+    window_count := coalesce(a.window_count, ff__window_count(p_quota_policy_id, q.window_seconds, a.now_ms));
+end
+$$;
+
+comment on function ff_check_admission(text, text, bigint) is
+$$Asks a quota policy for a start and a slot, and holds the slot for p_hold_ms: for work that is started by other
+means, or before it is claimed; the claim of an execution under the policy takes the slot over. The execution need not
+exist: then its id is the key of a plain limiter. rate_exceeded: come back after retry_after_ms. concurrency_exceeded:
+when somebody has finished. Refusals write nothing.
+
+Outcomes: outcome = admitted | already_admitted | rate_exceeded | concurrency_exceeded
+Nullable: retry_after_ms
+Errors: invalid_input, invalid_execution_id, quota_policy_not_found$$;

@@ -1,0 +1,54 @@
+-- Locks: parked executions, without waiting. Safe to run many at once.
+create or replace function ff_sweep_admissions(
+    p_limit int default 200, p_lane_id text default null, out processed int, out errors int, out more boolean
+)
+language plpgsql volatile security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    b ff_sweep := ff__sweep_open('sweep_admissions', p_limit);
+    v_state text;
+    v_key text;
+    v_ids uuid[] := '{}'::uuid[];
+begin
+    if p_lane_id is not null then
+        perform ff__check_lane_id(p_lane_id);
+    end if;
+    -- One probe per policy or budget that somebody waits for, however many wait.
+    foreach v_state in array '{blocked_by_quota,blocked_by_budget}'::text[] loop
+        v_key := '';
+        while cardinality(v_ids) < b.room loop
+            select case c.eligibility_state when 'blocked_by_budget' then c.blocked_budget_id else c.quota_policy_id end
+              into v_key
+              from ff_exec_core c
+             where c.limited and c.eligibility_state in ('blocked_by_quota', 'blocked_by_budget')
+               and c.eligibility_state = v_state
+               and case c.eligibility_state when 'blocked_by_budget' then c.blocked_budget_id else c.quota_policy_id end
+                   > v_key
+             order by case c.eligibility_state when 'blocked_by_budget' then c.blocked_budget_id
+                                               else c.quota_policy_id end
+             limit 1;
+            exit when not found;
+            if v_state = 'blocked_by_quota' then
+                v_ids := v_ids || ff__due_parked(v_key, p_lane_id, b.now_ms, b.room - cardinality(v_ids));
+            else
+                v_ids := v_ids || ff__due_unfunded(v_key, p_lane_id, b.now_ms, b.room - cardinality(v_ids));
+            end if;
+        end loop;
+    end loop;
+    b.keys := v_ids::text[];
+    b.due_ms := array_fill(b.now_ms, array[cardinality(v_ids)]);
+    b := ff__sweep_batch(b);
+    select s.processed, s.errors, s.more into processed, errors, more from ff__sweep_close(b) s;
+end
+$$;
+
+comment on function ff_sweep_admissions(int, text) is
+$$Lets executions go that wait for a quota policy or a budget: those of a policy as far as it has room and their time
+has come, those of a budget once it stops nothing any more. p_lane_id: on that lane only. A claim that finds nothing
+does the same for its lane.
+
+Errors: invalid_input, invalid_lane_id$$;

@@ -1,0 +1,24 @@
+-- Locks: the budget. Repeatable: nothing_to_release.
+create or replace function ff_release_budget(
+    p_budget_id text, p_execution_id text, out outcome text, out dimensions int
+)
+language plpgsql volatile security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    v_spender uuid := ff__key_uuid(p_execution_id);
+begin
+    dimensions := ff__release_spend(ff__lock_budget(p_budget_id), v_spender);
+    outcome := case dimensions when 0 then 'nothing_to_release' else 'released' end;
+end
+$$;
+
+comment on function ff_release_budget(text, text) is
+$$Gives back what ff_record_spend noted for an execution since the budget was last reset; dimensions says in how many.
+Usage that was reported is consumed and stays.
+
+Outcomes: outcome = released | nothing_to_release
+Errors: invalid_input, invalid_execution_id, budget_not_found$$;

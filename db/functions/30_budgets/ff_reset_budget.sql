@@ -1,0 +1,25 @@
+-- Locks: the budget. Each call is a reset.
+create or replace function ff_reset_budget(p_budget_id text, out outcome text, out next_reset_at_ms bigint)
+language plpgsql volatile security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    b ff_budget := ff__lock_budget(p_budget_id);
+    v_now bigint := ff_now_ms();
+begin
+    outcome := 'reset';
+    next_reset_at_ms := v_now + nullif(b.reset_interval_ms, 0);
+    perform ff__reset_budget(b, next_reset_at_ms, v_now);
+end
+$$;
+
+comment on function ff_reset_budget(text) is
+$$Starts a new period of a budget: nothing used, not breached; the counts of breaches stay. The next reset, if it has an
+interval, is counted from now. What waited for the budget may be claimed.
+
+Outcomes: outcome = reset
+Nullable: next_reset_at_ms
+Errors: invalid_input, budget_not_found$$;

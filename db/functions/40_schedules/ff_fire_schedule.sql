@@ -1,0 +1,21 @@
+-- Locks: the schedule, then as ff_create_execution. Replay: by idempotency key.
+create or replace function ff_fire_schedule(
+    p_schedule_id text, p_idempotency_key text default null, out outcome text, out execution_id text
+)
+language plpgsql volatile security definer
+set search_path from current
+as $$
+declare
+    s ff_schedule := ff__lock_schedule(p_schedule_id);
+begin
+    select case x.outcome when 'created' then 'fired' else x.outcome end, x.execution_id into outcome, execution_id
+      from ff__fire(s, ff_now_ms(), null, p_idempotency_key) x;
+end
+$$;
+
+comment on function ff_fire_schedule(text, text) is
+$$Creates an execution of a schedule now, beside its ticks, whether it is paused or over or not; its ticks stay as they
+are. p_idempotency_key: as in ff_create_execution; duplicate answers with the execution that exists.
+
+Outcomes: outcome = fired | duplicate
+Errors: invalid_input, schedule_not_found, invalid_lane_id, invalid_policy, invalid_capabilities, invalid_tag_key, quota_policy_not_found, budget_not_found, idempotency_conflict, lane_not_accepting$$;

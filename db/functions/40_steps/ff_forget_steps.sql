@@ -1,0 +1,36 @@
+-- Locks: the execution. Ended ones only: a run that reads its steps at its start must not lose them under its feet.
+create or replace function ff_forget_steps(p_execution_id text, p_from text default null, out forgotten int)
+language plpgsql volatile security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+    v_from int := 1;
+    e ff_exec;
+begin
+    if p_from is not null then
+        perform ff__check_text('p_from', p_from, 1, 512);
+    end if;
+    e := ff__lock_execution(p_execution_id);
+    if e.lifecycle_phase <> 'terminal' then
+        perform ff__raise('execution_not_terminal', format('execution %s is %s', p_execution_id, e.public_state),
+                          jsonb_build_object('execution_id', p_execution_id, 'public_state', e.public_state));
+    end if;
+    if p_from is not null then
+        select s.ordinal into v_from from ff_step s where s.execution_id = e.execution_id and s.name = p_from;
+        if not found then
+            perform ff__invalid('p_from', 'is not the name of a recorded step',
+                                jsonb_build_object('execution_id', p_execution_id, 'name', p_from));
+        end if;
+    end if;
+    delete from ff_step s where s.execution_id = e.execution_id and s.ordinal >= v_from;
+    get diagnostics forgotten = row_count;
+end
+$$;
+
+comment on function ff_forget_steps(text, text) is
+$$Forgets the recorded steps of an ended execution, so that a replay does them again: all of them, or p_from and those
+that were recorded after it. Without this call a replay goes on after the steps that are recorded.
+
+Errors: invalid_input, invalid_execution_id, execution_not_found, execution_not_terminal$$;

@@ -1,0 +1,94 @@
+-- Locks: the execution. Order of checks: shape, handle, fence, conflict, limit. Replay: the same lease, the same name
+-- and the same bytes answer already_recorded; a later lease gets what an earlier one recorded, whatever it brings.
+create or replace function ff_record_step(
+    p_handle text,
+    p_name text,
+    p_result bytea default null,
+    p_result_encoding text default null,
+    out outcome text,
+    out name text,
+    out result bytea,
+    out result_encoding text,
+    out attempt_index int,
+    out recorded_at_ms bigint
+)
+language plpgsql volatile security definer
+set search_path from current
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $$
+declare
+    v_limit int;
+    v_wire text;
+    v_ordinal int;
+    e ff_exec;
+    s ff_step;
+begin
+    perform ff__check_text('p_name', p_name, 1, 512);
+    if p_result_encoding is not null then
+        perform ff__check_text('p_result_encoding', p_result_encoding, 0, 64);
+    end if;
+    if p_result is not null then
+        v_limit := ff__limit('max_step_result_bytes');
+        if octet_length(p_result) > v_limit then
+            perform ff__raise('payload_too_large',
+                              format('the result has %s bytes, %s are allowed', octet_length(p_result), v_limit),
+                              jsonb_build_object('bytes', octet_length(p_result), 'limit', v_limit),
+                              'Store large results elsewhere and record where they are.');
+        end if;
+    end if;
+    e := ff__fence_handle(p_handle);
+
+    select x.* into s from ff_step x where x.execution_id = e.execution_id and x.name = p_name;
+    if found then
+        if s.lease_epoch = e.lease_epoch
+           and (s.result, s.result_encoding) is distinct from (p_result, p_result_encoding)
+        then
+            v_wire := ff__wire_id(e.partition_key, e.execution_id);
+            perform ff__raise('step_conflict',
+                              format('this lease has recorded another result for step %s of execution %s', p_name,
+                                     v_wire),
+                              jsonb_build_object('execution_id', v_wire, 'name', p_name,
+                                                 'attempt_index', s.attempt_index, 'recorded_at_ms', s.recorded_at_ms));
+        end if;
+        outcome := 'already_recorded';
+        name := s.name;
+        result := s.result;
+        result_encoding := s.result_encoding;
+        attempt_index := s.attempt_index;
+        recorded_at_ms := s.recorded_at_ms;
+        return;
+    end if;
+
+    select coalesce(max(x.ordinal), 0) + 1 into v_ordinal from ff_step x where x.execution_id = e.execution_id;
+    v_limit := ff__limit('max_steps_per_execution');
+    if v_ordinal > v_limit then
+        v_wire := ff__wire_id(e.partition_key, e.execution_id);
+        perform ff__raise('step_limit_exceeded', format('execution %s has recorded %s steps', v_wire, v_limit),
+                          jsonb_build_object('execution_id', v_wire, 'limit', v_limit));
+    end if;
+    -- A row that the caller's snapshot does not show is a serialization failure here, not a unique violation.
+    insert into ff_step (
+        execution_id, lease_epoch, recorded_at_ms, ordinal, attempt_index, name, result_encoding, result)
+    values (e.execution_id, e.lease_epoch, e.now_ms, v_ordinal, e.current_attempt_index, p_name, p_result_encoding,
+            p_result)
+    on conflict do nothing;
+    outcome := 'recorded';
+    name := p_name;
+    result := p_result;
+    result_encoding := p_result_encoding;
+    attempt_index := e.current_attempt_index;
+    recorded_at_ms := e.now_ms;
+end
+$$;
+
+comment on function ff_record_step(text, text, bytea, text) is
+$$Records the result of a step of the work, under a name, for the execution that the handle holds. Whoever carries the
+work on after a crash, a retry, a pause or a replay finds it with ff_read_steps and does not do the step again. The
+first record of a name stays: already_recorded answers with what is stored and which attempt stored it, and that is the
+result to go on with. The same lease recording a name with another result is refused: two steps have one name.
+
+Outcomes: outcome = recorded | already_recorded
+Nullable: result, result_encoding
+Errors: invalid_input, payload_too_large, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired, step_conflict, step_limit_exceeded$$;

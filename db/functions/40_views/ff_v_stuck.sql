@@ -1,0 +1,283 @@
+-- What waits for something that does not come by itself, or should have come. Each kind reads the index that its work
+-- hangs in, oldest first and at most 100 of a kind; causes that many share (a lane, a set of capabilities, a quota, a
+-- budget, a hold) are one row with a count, which stops at 10000 where counting would mean reading a whole lane.
+-- The clock is a row of the FROM list: ff_now_ms() in a condition would keep indexes from being used.
+-- Calls in what_to_do can be run as they stand. In the arms it is a format: %1$L is the execution, %2$L the flow.
+create or replace view ff_v_stuck as
+with recursive clock as materialized (
+    select ff_now_ms() as ms
+), head as (
+    -- Each lane and capability set that has ready work, by one probe of the index each.
+    (select c.lane_id, c.caps_key
+       from ff_exec_core c
+      where c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+      order by c.lane_id, c.caps_key limit 1)
+    union all
+    select n.lane_id, n.caps_key
+      from head h
+     cross join lateral (
+            select c.lane_id, c.caps_key
+              from ff_exec_core c
+             where c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+               and (c.lane_id, c.caps_key) > (h.lane_id, h.caps_key)
+             order by c.lane_id, c.caps_key limit 1) n
+), ready as materialized (
+    select h.lane_id, l.state as lane_state, l.state_reason, l.state_changed_at_ms, x.execution_id, x.since_ms,
+           x.capabilities, y.waiting
+      from head h
+      join ff_lane_registry l on l.lane_id = h.lane_id
+     cross join lateral (
+            select c.execution_id, c.last_transition_at_ms as since_ms, i.required_capabilities as capabilities
+              from ff_exec_core c
+              join ff_exec_input i on i.execution_id = c.execution_id
+             where c.lane_id = h.lane_id and c.caps_key = h.caps_key
+               and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+             order by c.priority desc, c.created_at_ms, c.execution_id limit 1) x
+     cross join lateral (
+            select count(*) as waiting
+              from (select from ff_exec_core c
+                     where c.lane_id = h.lane_id and c.caps_key = h.caps_key
+                       and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+                     limit 10000) z) y
+), stopped as (
+    select l.lane_id,
+           replace(format('ff_set_lane_state(%L, ''active'') when the reason is gone', l.lane_id), '%', '%%')
+               as what_to_do
+      from ff_lane_registry l
+     where l.state in ('paused', 'disabled')
+), parked as materialized (
+    -- One look at the table for three kinds, and none unless one of them is asked for.
+    select c.eligibility_state, c.lane_id, c.quota_policy_id, c.budget_ids, count(*) as waiting,
+           min(c.execution_id::text) as execution_id, min(c.last_transition_at_ms) as since_ms,
+           coalesce(': ' || min(c.blocking_detail), '') as detail
+      from ff_exec_core c
+     where c.eligibility_state in ('blocked_by_quota', 'blocked_by_budget', 'blocked_by_operator')
+     group by c.eligibility_state, c.lane_id, c.quota_policy_id, c.budget_ids
+), found (kind, lane_id, execution_id, flow_id, waiting, since_ms, waits_for, what_to_do) as (
+    select 'lane_stopped', r.lane_id, min(r.execution_id::text)::uuid, null::uuid, sum(r.waiting)::bigint,
+           min(r.state_changed_at_ms),
+           'lane ' || r.lane_id || ', which is ' || min(r.lane_state) || coalesce(': ' || min(r.state_reason), ''),
+           x.what_to_do
+      from ready r
+      join stopped x on x.lane_id = r.lane_id
+     group by r.lane_id, x.what_to_do
+    union all
+    select case when w.anybody then 'no_capable_worker' else 'no_worker' end, r.lane_id, r.execution_id, null,
+           r.waiting, r.since_ms,
+           case when r.capabilities = '{}' then 'any worker on this lane'
+                else 'a worker with ' || array_to_string(r.capabilities, ', ') end,
+           'start a worker for this lane with these capabilities; workers that do not register are not known here'
+      from ready r
+     cross join clock t
+     cross join lateral (
+            select coalesce(bool_or(true), false) as anybody,
+                   coalesce(bool_or(w.capabilities @> r.capabilities), false) as capable
+              from ff_worker_registry w
+             where w.lanes @> array[r.lane_id] and w.last_heartbeat_ms + w.liveness_ttl_ms > t.ms) w
+     where r.lane_state in ('active', 'draining') and not w.capable and r.since_ms <= t.ms - 60000
+    union all
+    select 'backlog', r.lane_id, r.execution_id, null, r.waiting, r.since_ms,
+           'its turn: the workers of this lane are busy',
+           'start more workers, or look at what they are doing in ff_v_execution'
+      from ready r
+     cross join clock t
+     where r.lane_state in ('active', 'draining') and r.since_ms <= t.ms - 600000
+       and exists (select from ff_worker_registry w
+                    where w.lanes @> array[r.lane_id] and w.capabilities @> r.capabilities
+                      and w.last_heartbeat_ms + w.liveness_ttl_ms > t.ms)
+    union all
+    select case c.ownership_state when 'leased' then 'lease_lapsed' else 'delay_over' end, c.lane_id, c.execution_id,
+           c.flow_id, 1, c.since_ms,
+           'a claim on this lane: ' || case c.ownership_state
+               when 'leased' then c.worker_instance_id || ' let its lease run out' else 'its delay is over' end,
+           coalesce(x.what_to_do, 'start a worker for this lane, or ff_tick()')
+      from clock t
+     cross join ff_lane_registry l
+      left join stopped x on x.lane_id = l.lane_id
+     cross join lateral (
+            select c.ownership_state, c.lane_id, c.execution_id, c.flow_id, c.worker_instance_id,
+                   coalesce(c.lease_expires_at_ms, c.delay_until_ms) as since_ms
+              from ff_exec_core c
+             where c.lane_id = l.lane_id
+               and (c.ownership_state = 'leased' or c.eligibility_state = 'not_eligible_until_time')
+               and coalesce(c.lease_check_at_ms, c.delay_until_ms) <= t.ms - 60000
+               and coalesce(c.lease_expires_at_ms, c.delay_until_ms) <= t.ms - 60000
+             order by coalesce(c.lease_check_at_ms, c.delay_until_ms) limit 100) c
+    union all
+    select 'retry_far_away', c.lane_id, c.execution_id, c.flow_id, 1, c.last_transition_at_ms,
+           'its next attempt, in ' || make_interval(secs => (c.delay_until_ms - t.ms) / 1000)::text
+               || coalesce(', after: ' || c.failure_reason, ''),
+           'wait, or ff_cancel_execution(%1$L) and submit it again with another policy'
+      from clock t
+     cross join ff_lane_registry l
+     cross join lateral (
+            select c.lane_id, c.execution_id, c.flow_id, c.last_transition_at_ms, c.delay_until_ms, c.failure_reason
+              from ff_exec_core c
+             where c.lane_id = l.lane_id
+               and (c.ownership_state = 'leased' or c.eligibility_state = 'not_eligible_until_time')
+               and coalesce(c.lease_check_at_ms, c.delay_until_ms) > t.ms + 3600000
+               and c.blocking_reason = 'waiting_for_retry_backoff'
+             order by coalesce(c.lease_check_at_ms, c.delay_until_ms) desc limit 100) c
+    union all
+    select 'deadline_passed', c.lane_id, c.execution_id, c.flow_id, 1, c.since_ms,
+           'somebody to end it: its time is over',
+           case when c.deadline_at_ms <= t.ms then 'ff_tick(), or ff_expire_execution(%1$L, ''execution_deadline'')'
+                else 'ff_tick(), or ff_expire_execution(%1$L, ''attempt_timeout'')' end
+      from clock t
+     cross join lateral (
+            select c.lane_id, c.execution_id, c.flow_id, c.deadline_at_ms,
+                   least(c.deadline_at_ms, c.attempt_timeout_at_ms) as since_ms
+              from ff_exec_core c
+             where (c.deadline_at_ms is not null or c.attempt_timeout_at_ms is not null)
+               and c.lifecycle_phase <> 'terminal'
+               and least(c.deadline_at_ms, c.attempt_timeout_at_ms) <= t.ms - 60000
+             order by least(c.deadline_at_ms, c.attempt_timeout_at_ms) limit 100) c
+    union all
+    select case when s.escalated_at_ms is null then 'suspended_for_ever' else 'escalated' end, c.lane_id,
+           s.execution_id, c.flow_id, 1, coalesce(s.escalated_at_ms, s.suspended_at_ms),
+           s.reason_code || coalesce(': ' || s.reason_detail, '') || ', without a timeout',
+           'deliver the signal, ff_resume_execution(%1$L), or ff_cancel_execution(%1$L)'
+      from clock t
+     cross join lateral (
+            select s.execution_id, s.suspended_at_ms, s.escalated_at_ms, s.reason_code, s.reason_detail
+              from ff_suspension s
+             where s.closed_at_ms is null and s.timeout_at_ms is null
+               and (s.suspended_at_ms <= t.ms - 86400000 or s.escalated_at_ms is not null)
+             order by s.suspended_at_ms, s.execution_id limit 100) s
+      join ff_exec_core c on c.execution_id = s.execution_id
+    union all
+    select 'suspension_overdue', c.lane_id, s.execution_id, c.flow_id, 1, s.timeout_at_ms,
+           'somebody to end it: its timeout has passed', 'ff_tick(), or ff_expire_suspension(%1$L)'
+      from clock t
+     cross join lateral (
+            select s.execution_id, s.timeout_at_ms
+              from ff_suspension s
+             where s.closed_at_ms is null and s.timeout_at_ms <= t.ms - 60000
+             order by s.timeout_at_ms limit 100) s
+      join ff_exec_core c on c.execution_id = s.execution_id
+    union all
+    select 'flow_not_started', null, null, f.flow_id, f.node_count, f.created_at_ms,
+           'ff_start_flow: ' || f.node_count || ' members of ' || f.flow_kind || ' cannot be claimed before',
+           'ff_start_flow(%2$L) when its graph is complete, or ff_cancel_flow(%2$L)'
+      from clock t
+     cross join lateral (
+            select f.flow_id, f.node_count, f.created_at_ms, f.flow_kind
+              from ff_flow_core f
+             where f.public_flow_state = 'building' and f.created_at_ms <= t.ms - 3600000
+             order by f.created_at_ms limit 100) f
+    union all
+    select 'not_dispatched', null, min(d.execution_id::text)::uuid, d.flow_id, count(*), min(d.created_at_ms),
+           'the ends of members to be passed on to those that wait, tried ' || max(d.dispatch_attempts) || ' times',
+           'ff_tick(), or ff_dispatch_completions()'
+      from clock t
+      join ff_flow_dispatch d on d.created_at_ms <= t.ms - 10000
+     group by d.flow_id
+    union all
+    select 'cancel_unfinished', null, null, b.flow_id, m.members, b.requested_at_ms,
+           'members that have not ended although the flow was cancelled: ' || b.reason,
+           'ff_tick(), or ff_drain_cancel_backlog()'
+      from clock t
+      join ff_cancel_backlog b on b.grace_until_ms <= t.ms - 60000
+     cross join lateral (
+            select count(*) as members from ff_cancel_backlog_member m where m.flow_id = b.flow_id) m
+    union all
+    select 'parked_by_quota', p.lane_id, min(p.execution_id)::uuid, null, sum(p.waiting)::bigint, min(p.since_ms),
+           'quota policy ' || coalesce(p.quota_policy_id, '?') || min(p.detail),
+           'wait for its window, raise its limits, or detach it'
+      from parked p
+     where p.eligibility_state = 'blocked_by_quota'
+     group by p.lane_id, p.quota_policy_id
+    union all
+    select 'parked_by_budget', p.lane_id, min(p.execution_id)::uuid, null, sum(p.waiting)::bigint, min(p.since_ms),
+           'a budget' || min(p.detail), 'wait for its reset, reset it, or raise its limits'
+      from parked p
+     where p.eligibility_state = 'blocked_by_budget'
+     group by p.lane_id, p.budget_ids
+    union all
+    select 'held_by_operator', p.lane_id, min(p.execution_id)::uuid, null, sum(p.waiting)::bigint, min(p.since_ms),
+           'an operator' || min(p.detail), 'unblock it when the reason is gone, or cancel it'
+      from parked p
+     where p.eligibility_state = 'blocked_by_operator'
+     group by p.lane_id
+    union all
+    select 'schedule_late', s.lane_id, null, null, 1, s.due_at_ms,
+           'somebody to fire schedule ' || s.schedule_id, 'ff_tick(), ff_fire_schedules(), or start a worker'
+      from clock t
+     cross join lateral (
+            select s.lane_id, s.schedule_id, s.due_at_ms
+              from ff_schedule s
+             where s.due_at_ms <= t.ms - 60000 and s.error_count = 0
+             order by s.due_at_ms limit 100) s
+    union all
+    select 'schedule_failing', s.lane_id, null, null, 1, s.next_fire_at_ms,
+           'schedule ' || s.schedule_id || ', tried ' || s.error_count || ' times: ' || s.last_error,
+           replace(format('remove what it says, or ff_pause_schedule(%L)', s.schedule_id), '%', '%%')
+      from ff_schedule s
+     where s.due_at_ms is not null and s.error_count > 0
+    union all
+    -- One row per step and kind of error; the one that has failed for the longest time stands for the others.
+    select 'maintenance_failed', null,
+           case when x.name in ('sweep_expired_leases', 'sweep_attempt_timeouts', 'sweep_deadlines', 'sweep_delayed',
+                                'sweep_suspensions', 'sweep_claim_grants', 'sweep_admissions')
+                 and x.row_key ~ '^[0-9a-f-]{36}$' then x.row_key::uuid end,
+           case when x.name in ('dispatch_completions', 'project_flows') and x.row_key ~ '^[0-9a-f-]{36}$'
+                then x.row_key::uuid end,
+           x.failed, x.since_ms,
+           'ff_' || x.name || ', which fails ' || case x.row_key when '' then 'as a whole' else 'on ' || x.row_key end
+               || ', ' || x.attempts || ' times so far: ' || x.last_error,
+           'remove the cause: it is tried again by itself; all rows of it are in ff_reconciler_error'
+      from (select distinct on (r.name, left(r.last_error, 5))
+                   r.name, r.row_key, r.attempts, r.last_error,
+                   coalesce(r.failing_since_ms, r.next_retry_at_ms) as since_ms,
+                   count(*) over (partition by r.name, left(r.last_error, 5)) as failed
+              from ff_reconciler_error r
+             order by r.name, left(r.last_error, 5), coalesce(r.failing_since_ms, r.next_retry_at_ms), r.row_key) x
+)
+select f.kind,
+       f.lane_id,
+       w.execution_id,
+       f.execution_id as execution_uuid,
+       f.flow_id,
+       f.waiting,
+       to_timestamp(f.since_ms / 1000::float8) as since,
+       make_interval(secs => greatest(t.ms - f.since_ms, 0) / 1000) as for_how_long,
+       f.waits_for,
+       format(f.what_to_do, w.execution_id, f.flow_id) as what_to_do
+  from found f
+ cross join clock t
+ cross join lateral (
+        select '{fp:' || get_byte(uuid_send(f.execution_id), 15)::text || '}:' || f.execution_id::text) w(execution_id);
+
+comment on view ff_v_stuck is
+$$What waits, on what, since when, and what to do about it. One row per cause or per execution, at most the 100 oldest
+of a kind and lane. Empty when all is well.
+
+lane_stopped: ready work on a paused or disabled lane
+no_worker: ready for a minute, and no registered worker of the lane is alive
+no_capable_worker: ready for a minute, and none of them has the capabilities
+backlog: the first in line has waited for ten minutes, although workers are there
+lease_lapsed, delay_over: due for a minute, and nobody claims on the lane
+retry_far_away: the next attempt is more than an hour away
+deadline_passed: a deadline or attempt timeout passed a minute ago, and nobody has ended it
+suspended_for_ever: suspended for a day, without a timeout
+suspension_overdue: its timeout passed a minute ago, and nobody has ended it
+escalated: its timeout passed, and an operator is to decide
+parked_by_quota, parked_by_budget, held_by_operator: one row per cause and lane
+flow_not_started: a flow that has been built for an hour
+not_dispatched: members have ended ten seconds ago, and those that wait for them were not told
+cancel_unfinished: a cancelled flow whose grace is over and whose members live
+schedule_late: a schedule that was due a minute ago, and nobody has fired it
+schedule_failing: a schedule that could not be fired when it was last tried
+maintenance_failed: a step of maintenance fails, on rows or as a whole; one row per step and kind of error$$;
+comment on column ff_v_stuck.kind is 'What is the matter: one of the words in the comment of the view.';
+comment on column ff_v_stuck.lane_id is 'The lane, if it is about one.';
+comment on column ff_v_stuck.execution_id is 'The execution, or one of those that wait.';
+comment on column ff_v_stuck.execution_uuid is 'The uuid in execution_id.';
+comment on column ff_v_stuck.flow_id is 'The flow, if it is about one.';
+comment on column ff_v_stuck.waiting is
+    'How many (executions; of maintenance, rows) wait for the same; of ready work, counted up to 10000 per set of '
+    'capabilities.';
+comment on column ff_v_stuck.since is 'Since when.';
+comment on column ff_v_stuck.for_how_long is 'How long that is.';
+comment on column ff_v_stuck.waits_for is 'What it waits for.';
+comment on column ff_v_stuck.what_to_do is 'What helps. A call in it can be run as it stands.';

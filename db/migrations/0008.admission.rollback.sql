@@ -1,0 +1,9 @@
+drop table ff_budget_usage_dedup;
+drop table ff_budget_breach;
+drop table ff_budget_usage_by_exec;
+drop table ff_budget_usage;
+drop table ff_budget;
+drop table ff_quota_reservation;
+drop table ff_quota_window;
+drop table ff_quota_policy;
+drop type ff_admission;

@@ -1,0 +1,10 @@
+drop type ff_step_run;
+drop type ff_sweep;
+drop index ff_flow_summary_projected;
+alter table ff_flow_summary drop column final;
+create index ff_flow_summary_projected on ff_flow_summary (projected_at_ms);
+drop index ff_flow_core_unprojected;
+alter table ff_flow_core drop column projected;
+drop index ff_worker_registry_lapse;
+drop table ff_reconciler_error;
+drop table ff_reconciler;

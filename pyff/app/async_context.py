@@ -1,0 +1,584 @@
+# Written by hand. `python -m pyff.codegen` generates context.py from this file.
+"""The context of a running task."""
+
+import asyncio
+import typing
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from time import monotonic
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    TypeVarTuple,
+    cast,
+    overload,
+)
+from uuid import UUID
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.errors import DeadlockDetected, SerializationFailure
+
+from pyff._generated.errors import (
+    ExecutionNotActive,
+    LeaseExpired,
+    LeaseRevoked,
+    StaleLease,
+    WaitpointNotFound,
+    WaitpointNotPending,
+    WaitTimeout,
+)
+from pyff._generated.results import ObserveSignalsRow, ReadStepsRow, SuspendRow, UsageResult
+from pyff.app.async_handle import AsyncHandle
+from pyff.app.control import DuplicateStep, Paused, TaskFailed
+from pyff.app.derived import derived, derived_execution
+from pyff.app.reach import connection_lost
+from pyff.app.run import AsyncCall, Run, Shield
+from pyff.app.settle import settled
+from pyff.app.values import Signal, Token
+from pyff.async_engine import AsyncEngine
+from pyff.codecs.codec import BYTES, JSON, codec_of, from_json, to_json
+from pyff.types import JsonValue
+
+if TYPE_CHECKING:
+    from pyff.app.task import Task
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
+
+LOST = (ExecutionNotActive, LeaseExpired, LeaseRevoked, StaleLease)
+AGAIN = (SerializationFailure, DeadlockDetected)
+OnTimeout = Literal["raise", "fail", "cancel", "expire", "escalate"]
+TIMEOUT = "timeout"
+MAX_PENDING_MS = 2_592_000_000
+PAGE = 1000
+
+
+class AsyncChild(AsyncHandle[R], Generic[R]):
+    """The handle of a child that a task spawned; `gather` waits for it without holding a worker."""
+
+
+class AsyncCtx:
+    """What a task can do besides computing. It belongs to one run of the task, and to one lease.
+
+    A task that waits, sleeps or gathers gives its lease and its slot back. When it goes on, its function is called
+    again from the top: steps, waits, sleeps and children that were finished return what was recorded, by their names,
+    without doing anything again. So whatever must not happen twice belongs into a step.
+
+    Everything is checked against the lease. A run that lost it cannot record, emit, spend or wait.
+    """
+
+    def __init__(self, run: Run, engine: AsyncEngine) -> None:
+        self._run = run
+        self._engine = engine
+        self._names: set[str] = set()
+        self._steps: dict[str, ReadStepsRow] | None = None
+        self._reading = asyncio.Lock()
+        self._anonymous = 0
+
+    @property
+    def execution_id(self) -> str:
+        return self._run.execution_id
+
+    @property
+    def attempt(self) -> int:
+        """0 for the first attempt. A pause does not make a new one; a retry or a crash does."""
+        return self._run.attempt_index
+
+    @property
+    def resumed(self) -> bool:
+        """Whether this run goes on after a pause of the same attempt."""
+        return self._run.handle_kind == "resumed"
+
+    @property
+    def lane(self) -> str:
+        return self._run.lane
+
+    @property
+    def tags(self) -> Mapping[str, str]:
+        return self._run.tags or {}
+
+    @property
+    def scheduled_for_ms(self) -> int | None:
+        """The tick of the schedule that made this execution; None if no schedule did."""
+        tick = self.tags.get("schedule.fire_at_ms")
+        return None if tick is None else int(tick)
+
+    @property
+    def flow_id(self) -> UUID | None:
+        return self._run.flow_id
+
+    @property
+    def handle(self) -> str:
+        """The handle of the lease, for calls of `engine` that take one."""
+        return self._run.handle
+
+    @property
+    def engine(self) -> AsyncEngine:
+        """The worker's engine, for everything that this class does not offer."""
+        return self._engine
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the lease is gone, so that going on is in vain."""
+        return self._run.lost is not None
+
+    def check(self) -> None:
+        """Raises TaskCancelled if the lease is gone: for loops that call nothing else."""
+        self._run.check()
+
+    def shield(self) -> AbstractContextManager[None]:
+        """`with ctx.shield():` is not interrupted by a cancellation; it comes at the end of the block."""
+        return Shield(self._run)
+
+    async def progress(self, percent: int | None = None, message: str | None = None) -> None:
+        """Says how far the task is; `describe` shows it."""
+        await self._fenced(self._engine.progress, percent=percent, message=message)
+
+    async def emit(
+        self,
+        data: bytes | str | JsonValue,
+        *,
+        type: str = "event",
+        mode: Literal["durable", "durable_summary", "best_effort_live"] = "durable",
+        key: str | None = None,
+    ) -> str:
+        """Appends a frame to the stream of this attempt, which others follow live, and returns its id.
+
+        Bytes go as they are, text as UTF-8, anything else as JSON. With a `key` a repetition adds nothing.
+
+        Raises: InvalidFrameType, PayloadTooLarge, FrameConflict, InvalidPatch, SummaryTooLarge.
+        """
+        payload, encoding = _frame(data)
+        append = self._fenced if key else self._fenced_once
+        frame = await append(
+            self._engine.append_frame,
+            payload=payload,
+            frame_type=type,
+            mode=mode,
+            encoding=encoding,
+            frame_key=key,
+        )
+        return frame.frame_id
+
+    async def usage(
+        self, budget_id: str, deltas: Mapping[str, int], *, key: str | None = None
+    ) -> UsageResult:
+        """Reports what was spent of a budget: {"tokens": 1200}. With a `key` a repetition counts once.
+
+        A hard limit refuses the whole report: the answer says hard_breach, `applied` is false, and the task goes on;
+        it is for the task to stop. What else happens is the budget's business: if it cancels what is attached to it,
+        the task is told like by any other cancellation. Put the spending call and its report into one step, so that
+        both happen once.
+
+        Raises: BudgetNotFound, DedupKeyConflict, BudgetOverflow.
+        """
+        report = self._fenced if key else self._fenced_once
+        return await report(self._engine.report_usage, budget_id=budget_id, deltas=deltas, dedup_key=key)
+
+    @overload
+    async def step(
+        self, name: str, fn: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs
+    ) -> R: ...
+    @overload
+    async def step(self, name: str, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+    async def step(
+        self, name: str, fn: Callable[P, Awaitable[R] | R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """Runs `fn` and records what it returns, once per execution: after a crash, a retry or a pause the recorded
+        result is returned instead. A step that was interrupted half-way is run again, so its effect outside should
+        bear repetition.
+
+        The annotated return type of `fn` says how the result is stored. Without one it has to be plain JSON.
+
+        Raises: DuplicateStep, EncodeError, PayloadTooLarge, StepLimitExceeded, and what `fn` raises.
+        """
+        self._name(name)
+        codec = codec_of(_returned(fn))
+        found = await self._recorded(name)
+        if found is None:
+            value = await settled(fn(*args, **kwargs))
+            data = codec.encode(value)
+            codec.decode(data)  # what could not be read again is not recorded
+            made = await self._fenced(
+                self._engine.record_step, name=name, result=data, result_encoding=codec.encoding
+            )
+            return cast("R", codec.decode(made.result))
+        return cast("R", codec.decode(found.result))
+
+    async def transaction(
+        self,
+        name: str,
+        fn: Callable[Concatenate[AsyncConnection[Any], P], Awaitable[R]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> R:
+        """A step that works on the engine's own database, exactly once: `fn` gets a connection in a transaction, and
+        what it does there is committed together with the record of the step, or not at all. A run that has lost its
+        lease commits nothing.
+
+        Raises: DuplicateStep, EncodeError, and what `fn` raises.
+        """
+        self._name(name)
+        codec = codec_of(_returned(fn))
+        found = await self._recorded(name)
+        if found is not None:
+            return cast("R", codec.decode(found.result))
+        try:
+            async with self._engine._transaction() as conn, conn.transaction():
+                value = await fn(conn, *args, **kwargs)
+                made = await self._fenced(
+                    self._engine.record_step,
+                    name=name,
+                    result=codec.encode(value),
+                    result_encoding=codec.encoding,
+                    conn=conn,
+                )
+        except psycopg.OperationalError as error:
+            self._run.unreachable = self._run.unreachable or connection_lost(error)
+            raise
+        return cast("R", codec.decode(made.result))
+
+    async def wait(
+        self,
+        name: str,
+        *,
+        signals: Iterable[str] = (),
+        timeout_ms: int | None = None,
+        on_timeout: OnTimeout = "raise",
+        on_token: Callable[[Token], Awaitable[object] | object] | None = None,
+        reason: str = "waiting_for_signal",
+        detail: str | None = None,
+    ) -> Signal:
+        """Waits for a signal without holding a worker: for seconds or for months.
+
+        `signals`: the names that end the wait; any, if none is given. `on_token` gets the token that lets its holder
+        send one; it is called once, before the wait begins, so mail it from there. A signal that comes before the
+        wait began counts. The signal is recorded: a later run of this execution gets the same one.
+
+        After `timeout_ms`, `on_timeout` decides: "raise" goes on here with WaitTimeout, the others end the execution
+        (fail, cancel, expire) or leave the wait open for an operator (escalate).
+
+        Raises: WaitTimeout, DuplicateStep, HmacNotInitialized, FlowCancelled.
+        """
+        place = f"pyff:wait:{name}"
+        self._name(place)
+        found = await self._recorded(place)
+        if found is not None:
+            return _signal(name, found.result)
+        if self.resumed:
+            came = await self._steady(self._engine.observe_signals, self._run.handle)
+            if any(signal.matched and signal.waitpoint_key == name for signal in came):
+                return await self._answered(name, came)
+        names = [signals] if isinstance(signals, str) else sorted(set(signals))  # the same in every process
+        options: dict[str, Any] = {
+            "condition": {
+                "kind": "single",
+                "waitpoint_key": name,
+                "matcher": {"one_of": names} if names else "wildcard",
+            },
+            "reason_code": reason,
+            "reason_detail": detail,
+            "timeout_ms": timeout_ms,
+            "timeout_behavior": None if timeout_ms is None else _BEHAVIOR[on_timeout],
+            "idempotency_key": f"wait:{self._run.attempt_index}:{name}",
+        }
+        if on_token is None:
+            rows = await self._leave(self._engine.try_suspend, **options)
+        else:
+            rows = await self._suspend_with_token(name, options, on_token)
+        if rows[0].outcome == "suspended":
+            self._pause()
+        self._run.pausing = False
+        suspension_id = rows[0].suspension_id
+        came = await self._steady(self._engine.observe_signals, self._run.handle, suspension_id=suspension_id)
+        return await self._answered(name, came)
+
+    async def _answered(self, name: str, came: list[ObserveSignalsRow]) -> Signal:
+        made = await self._fenced(
+            self._engine.record_step, name=f"pyff:wait:{name}", result=_stored(came), result_encoding=JSON
+        )
+        return _signal(name, made.result)
+
+    async def _suspend_with_token(
+        self, name: str, options: dict[str, Any], on_token: Callable[[Token], Awaitable[object] | object]
+    ) -> list[SuspendRow]:
+        """The waitpoint comes first, then the token goes out, then the wait begins: whatever dies in between, either
+        the token is known to somebody or it is made anew."""
+        waitpoint_id = derived(self._run.execution_id, f"wait:{self._run.attempt_index}:{name}")
+        options["waitpoints"] = [{"use_pending": str(waitpoint_id)}]
+        if self.resumed:
+            try:
+                return await self._leave(self._engine.try_suspend, **options)
+            except (WaitpointNotFound, WaitpointNotPending):
+                pass  # this wait has not begun yet
+        made = await self._fenced(
+            self._engine.create_waitpoint,
+            waitpoint_key=name,
+            waitpoint_id=waitpoint_id,
+            expires_in_ms=MAX_PENDING_MS,
+        )
+        sent = f"pyff:token:{self._run.attempt_index}:{name}"
+        known = await self._recorded(sent)
+        if known is None:
+            await settled(on_token(Token(self._run.execution_id, waitpoint_id, made.waitpoint_token)))
+            await self._fenced(self._engine.record_step, name=sent)
+        return await self._leave(self._engine.try_suspend, **options)
+
+    async def sleep(self, ms: int, *, name: str | None = None) -> None:
+        """Lets time pass without holding a worker. The time counts from the first run that got here.
+
+        Without a `name` the sleeps of a task are told apart by their order.
+
+        Raises: DuplicateStep, FlowCancelled.
+        """
+        place = f"pyff:sleep:{name or self._next()}"
+        self._name(place)
+        found = await self._recorded(place)
+        if found is None:
+            made = await self._fenced(self._engine.record_step, name=place)
+            since = now = made.recorded_at_ms
+        else:
+            since = found.recorded_at_ms
+            now = await self._steady(self._engine.now_ms)
+            if now >= since + ms:
+                return
+        await self._leave(self._engine.delay, delay_until_ms=since + ms)
+        self._run.sleeps_s = (since + ms - now) / 1000
+        self._pause()
+
+    async def spawn(
+        self, task: "Task[*Ts, R]", *args: *Ts, key: str | None = None, tags: Mapping[str, str] | None = None
+    ) -> AsyncChild[R]:
+        """Submits a call of another task as a child of this one, in the same flow, and goes on. A later run finds the
+        same child again, by `key`; without keys the children of one task are told apart by their order. Each counts
+        as a recorded step.
+
+        The login of the worker needs the role ff_producer as well.
+
+        Raises: DuplicateStep, LaneNotAccepting, FlowAlreadyTerminal, EncodeError.
+        """
+        label = f"pyff:spawn:{task.name}:{key or self._next()}"
+        self._name(label)
+        child = derived_execution(self._run.execution_id, label)
+        known = await self._recorded(label)
+        if known is not None:
+            return AsyncChild(child, task.signature.result, self._engine, "duplicate")
+        options = task.child_options(args)
+        if tags:
+            options["tags"] = {**options["tags"], **tags}
+        outcome = await self._fenced(self._spawn, label, child, options)
+        return AsyncChild(child, task.signature.result, self._engine, outcome)
+
+    async def _spawn(
+        self, handle: str, label: str, child: str, options: dict[str, Any]
+    ) -> Literal["created", "duplicate"]:
+        """The child, the edge to it and their record, all or nothing: a run that has lost its lease spawns nobody. The
+        record comes last, since flows are locked before executions."""
+        mine = self._run.execution_id
+        flow_id = self._run.flow_id
+        async with self._engine._transaction() as conn, conn.transaction():
+            if flow_id is None:
+                flow_id = derived(mine, "pyff:flow")
+                await self._engine.create_flow(
+                    flow_id=flow_id, namespace=self._run.namespace, flow_kind="task", conn=conn
+                )
+                await self._engine.add_execution_to_flow(flow_id, mine, conn=conn)
+            made = await self._engine.create_execution(
+                **options, flow_id=flow_id, execution_id=child, conn=conn
+            )
+            await self._engine.add_dependency(
+                flow_id,
+                child,
+                mine,
+                edge_id=derived(mine, f"edge/{label}"),
+                dependency_kind="any_terminal",
+                conn=conn,
+            )
+            await self._engine.record_step(handle, label, conn=conn)
+        self._run.flow_id = flow_id
+        return made.outcome
+
+    async def gather(self, *children: AsyncChild[R]) -> list[R]:
+        """What the children returned, in their order. Until every child spawned so far has ended, the task waits
+        without holding a worker.
+
+        Raises: TaskFailed for the first of these children that ended otherwise; FlowCancelled.
+        """
+        await self._await_children()
+        found: list[R] = []
+        for child in children:
+            found.append(await child.result(0))
+        return found
+
+    async def settle(self, *children: AsyncChild[R]) -> list[R | TaskFailed]:
+        """`gather`, with a TaskFailed in the place of each child that ended otherwise."""
+        await self._await_children()
+        found: list[R | TaskFailed] = []
+        for child in children:
+            try:
+                found.append(await child.result(0))
+            except TaskFailed as failed:
+                found.append(failed)
+        return found
+
+    async def _await_children(self) -> None:
+        answer = await self._leave(self._engine.wait_children)
+        if answer.outcome != "ready":
+            self._pause()
+        self._run.pausing = False
+
+    def _name(self, name: str) -> None:
+        if name in self._names:
+            raise DuplicateStep(name.removeprefix("pyff:"))
+        self._names.add(name)
+
+    def _next(self) -> str:
+        self._anonymous += 1
+        return f"#{self._anonymous}"
+
+    def _pause(self) -> typing.NoReturn:
+        self._run.paused = True
+        raise Paused
+
+    async def _recorded(self, name: str) -> ReadStepsRow | None:
+        self._run.check()
+        if self._steps is None:
+            async with self._reading:  # steps may run side by side
+                if self._steps is None:
+                    self._steps = await self._read_steps()
+        return self._steps.get(name)
+
+    async def _read_steps(self) -> dict[str, ReadStepsRow]:
+        found: dict[str, ReadStepsRow] = {}
+        if self._run.handle_kind == "fresh" and not self._run.attempt_index:
+            return found
+        after = None
+        while rows := await self._steady(self._engine.read_steps, self._run.execution_id, after=after):
+            found.update((row.name, row) for row in rows)
+            after = rows[-1].cursor
+            if len(rows) < PAGE:
+                break
+        return found
+
+    async def _leave(
+        self, verb: Callable[Concatenate[str, P], Awaitable[R]], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """A call that may give the lease back. The caller pauses then, or says that it is no longer about to."""
+        self._run.pausing = True
+        try:
+            return await self._fenced(verb, *args, **kwargs)
+        except BaseException:
+            self._run.pausing = False
+            raise
+
+    async def _fenced(
+        self, verb: Callable[Concatenate[str, P], Awaitable[R]], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """A call under the lease, which bears repetition. A refusal by the fence means that this run is over."""
+        self._run.check()
+        try:
+            return await self._steady(verb, self._run.handle, *args, **kwargs)
+        except LOST as error:
+            self._run.lost = self._run.lost or error.kind
+            raise
+
+    async def _fenced_once(
+        self, verb: Callable[Concatenate[str, P], Awaitable[R]], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """A call under the lease that would count twice if it were repeated."""
+        self._run.check()
+        try:
+            with AsyncCall(self._run):
+                return await verb(self._run.handle, *args, **kwargs)
+        except LOST as error:
+            self._run.lost = self._run.lost or error.kind
+            raise
+        except psycopg.OperationalError as error:
+            self._run.unreachable = self._run.unreachable or connection_lost(error)
+            raise
+
+    async def _steady(self, verb: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs) -> R:
+        """A call that is made again when the connection was lost or others were in the way, for as long as there is a
+        lease: the task does not notice a restart of the database."""
+        pause = 0.05
+        while True:
+            try:
+                with AsyncCall(self._run):
+                    return await verb(*args, **kwargs)
+            except psycopg.OperationalError as error:
+                lost = connection_lost(error)
+                if not lost and not isinstance(error, AGAIN):
+                    raise
+                self._run.unreachable = self._run.unreachable or lost
+                if monotonic() >= self._run.deadline or kwargs.get("conn") is not None:
+                    raise
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, 0.5)
+            self._run.check()
+
+
+_BEHAVIOR = {
+    "raise": "auto_resume_with_timeout_signal",
+    "fail": "fail",
+    "cancel": "cancel",
+    "expire": "expire",
+    "escalate": "escalate",
+}
+
+
+def _returned(fn: Callable[..., object]) -> object:
+    """The annotated return type of a function; of a coroutine, what awaiting it gives."""
+    try:
+        return typing.get_type_hints(fn, include_extras=True).get("return", Any)
+    except (TypeError, NameError, AttributeError):
+        return Any
+
+
+def _frame(data: bytes | str | JsonValue) -> tuple[bytes, str]:
+    if isinstance(data, bytes | bytearray | memoryview):
+        return bytes(data), BYTES
+    if isinstance(data, str):
+        return data.encode(), "utf8"
+    return to_json(data), JSON
+
+
+def _stored(came: list[ObserveSignalsRow]) -> bytes:
+    """The signal that ended a wait: the last one that counts. None, if an operator ended it."""
+    counting = [signal for signal in came if signal.matched]
+    if not counting:
+        return to_json({"name": "resumed", "source_type": "operator"})
+    last = counting[-1]
+    if last.source_type == "engine" and last.signal_name == TIMEOUT:
+        return to_json({"name": TIMEOUT, "source_type": "engine"})
+    payload = None if last.payload is None else last.payload.hex()
+    return to_json(
+        {
+            "name": last.signal_name,
+            "payload": payload,
+            "source": last.source_identity,
+            "source_type": last.source_type,
+        }
+    )
+
+
+def _signal(wait: str, stored: bytes | None) -> Signal:
+    found = cast("dict[str, Any]", from_json(stored or b"{}"))
+    if found.get("name") == TIMEOUT and found.get("source_type") == "engine":
+        raise WaitTimeout(f"no signal came for {wait!r} in time", detail={"wait": wait})
+    payload = found.get("payload")
+    return Signal(
+        str(found.get("name", "")),
+        None if payload is None else bytes.fromhex(payload),
+        str(found.get("source", "")),
+        str(found.get("source_type", "")),
+    )
+
+
+__all__ = ["AsyncChild", "AsyncCtx"]

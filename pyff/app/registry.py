@@ -1,0 +1,126 @@
+"""The App: names of tasks, and nothing that needs a database."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+
+from psycopg import Connection
+
+from pyff.app.retry import Retry
+from pyff.app.schedule import CatchUp, Schedule, sync
+from pyff.app.task import Options, Register, Task, connected
+from pyff.types import EMPTY_OBJECT, JsonValue
+
+if TYPE_CHECKING:
+    from pyff.async_engine import AsyncEngine
+    from pyff.engine import Engine
+
+
+T = TypeVar("T", bound=Task[*tuple[Any, ...], Any])
+
+
+class App:
+    """A registry of tasks. It holds no connection and may be imported anywhere.
+
+    `bind` gives it the engines that `enqueue` uses where no `conn=` is given.
+    """
+
+    def __init__(self, *, lane: str = "default", namespace: str = "default") -> None:
+        self.lane = lane
+        self.namespace = namespace
+        self.tasks: dict[str, Task[*tuple[Any, ...], Any]] = {}
+        self.schedules: dict[str, Schedule] = {}
+        self.engine: Engine | None = None
+        self.async_engine: AsyncEngine | None = None
+
+    def bind(self, engine: "Engine | None" = None, async_engine: "AsyncEngine | None" = None) -> Self:
+        """Sets the engines for calls without `conn=`. They stay the caller's to close."""
+        self.engine = engine
+        self.async_engine = async_engine
+        return self
+
+    def task(
+        self,
+        name: str | None = None,
+        *,
+        lane: str | None = None,
+        retry: Retry | None = None,
+        timeout_ms: int | None = None,
+        deadline_ms: int | None = None,
+        needs: Iterable[str] = (),
+        priority: int | None = None,
+        tags: Mapping[str, str] = EMPTY_OBJECT,
+        policy: Mapping[str, JsonValue] = EMPTY_OBJECT,
+    ) -> Register:
+        """Registers a function as a task, by default under its own name.
+
+        `timeout_ms` bounds one attempt, `deadline_ms` the whole execution from its creation. `needs`: only workers with
+        these capabilities get it. `policy`: further keys of the execution's policy, see docs/functions.md.
+        """
+        if callable(name):
+            raise TypeError("write @app.task(), with parentheses")
+        options = Options(
+            lane or self.lane,
+            retry,
+            timeout_ms,
+            deadline_ms,
+            frozenset((needs,) if isinstance(needs, str) else needs),
+            priority,
+            dict(tags),
+            dict(policy),
+        )
+
+        def register(fn: Callable[..., Any]) -> Task[*tuple[Any, ...], Any]:
+            task: Task[*tuple[Any, ...], Any] = Task(self, name or fn.__name__, fn, options)
+            if task.name in self.tasks:
+                raise ValueError(f"there are two tasks called {task.name!r}")
+            self.tasks[task.name] = task
+            return task
+
+        return cast("Register", register)
+
+    def schedule(
+        self,
+        id: str | None = None,
+        *,
+        cron: str | None = None,
+        every_ms: int | None = None,
+        time_zone: str = "UTC",
+        catch_up: CatchUp = "latest",
+        start_at_ms: int | None = None,
+        end_at_ms: int | None = None,
+    ) -> Callable[[T], T]:
+        """Declares that a task without arguments recurs: put it above @app.task(). Its id is by default the name of the
+        task. `Task.schedule` is the same for a call with arguments."""
+
+        def declare(task: T) -> T:
+            task.schedule(
+                id or task.name,
+                cron=cron,
+                every_ms=every_ms,
+                time_zone=time_zone,
+                catch_up=catch_up,
+                start_at_ms=start_at_ms,
+                end_at_ms=end_at_ms,
+            )
+            return task
+
+        return declare
+
+    def sync_schedules(
+        self, conn: "Connection[Any] | Engine | None" = None, *, prune: bool = False
+    ) -> dict[str, str]:
+        """Makes the declared schedules those of the database, and returns what became of each: created, replaced,
+        already_satisfied. Safe to repeat, from any number of processes. With `prune` those are deleted that an app
+        declared in this namespace once and this one no longer does.
+
+        Raises: InvalidSchedule, and what `create_schedule` refuses.
+        """
+        engine, joined = connected(self, conn)
+        return sync(self, engine, joined, prune=prune)
+
+    def lanes(self) -> list[str]:
+        """The lanes of all tasks, which a worker without lanes of its own serves."""
+        return sorted({task.options.lane for task in self.tasks.values()}) or [self.lane]
+
+
+__all__ = ["App"]

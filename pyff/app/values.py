@@ -1,0 +1,54 @@
+"""What a task gets from a wait: the token to hand out, and the signal that came back."""
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import Self
+from uuid import UUID
+
+from pyff.codecs.codec import from_json
+from pyff.failure import Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """Whoever has it may signal this one waitpoint, and nothing else. Treat it as a password."""
+
+    execution_id: str
+    waitpoint_id: UUID
+    secret: str
+
+    @property
+    def url_param(self) -> str:
+        """All of it as one word for a link; `Token.parse` reads it."""
+        text = json.dumps([self.execution_id, str(self.waitpoint_id), self.secret], separators=(",", ":"))
+        return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        try:
+            padded = text + "=" * (-len(text) % 4)
+            execution_id, waitpoint_id, secret = json.loads(base64.urlsafe_b64decode(padded))
+            return cls(str(execution_id), UUID(waitpoint_id), str(secret))
+        except (ValueError, TypeError, AttributeError):
+            raise Failure("not a token", hint="It is the url_param of a Token, unchanged.") from None
+
+    def __repr__(self) -> str:
+        return f"Token(execution_id={self.execution_id!r}, waitpoint_id={self.waitpoint_id!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """The signal that ended a wait. `payload` is what the sender gave."""
+
+    name: str
+    payload: bytes | None = None
+    source: str = ""
+    source_type: str = ""
+
+    def json(self) -> object:
+        """The payload, read as JSON; None if there is none."""
+        return None if self.payload is None else from_json(self.payload)
+
+
+__all__ = ["Signal", "Token"]

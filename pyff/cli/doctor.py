@@ -1,0 +1,102 @@
+"""`pyff doctor`: what is wrong, why it matters, what to do."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from pyff.cli.arguments import Commands, command, duration
+from pyff.cli.database import connection
+from pyff.cli.exits import Unusable
+from pyff.cli.output import print_json, printable
+from pyff.failure import Failure
+
+if TYPE_CHECKING:
+    from pyff.doctor import Verdict
+
+COULD_NOT_LOOK = 2
+
+
+def register(commands: Commands) -> None:
+    parser = command(
+        commands,
+        "doctor",
+        "find what is wrong with a database, and say what to do",
+        "Looks for old functions, missing extensions, roles and grants, weak settings, too few connections, clocks "
+        "that differ, paused lanes with work, dead maintenance, stuck work, what holds the horizon, bloat and expired "
+        "keys. It changes nothing. Exit code 0: nothing found, 1: findings, 2: could not look everywhere. Roles "
+        "that see all of it: ff_operator and pg_monitor.",
+        "pyff doctor",
+        "pyff doctor --only horizon --only bloat --json",
+    )
+    parser.add_argument("--only", action="append", metavar="CHECK", help="only this check; may be repeated")
+    parser.add_argument(
+        "--skip", action="append", default=[], metavar="CHECK", help="not this check; may be repeated"
+    )
+    parser.add_argument("--deep", action="store_true", help="also check the invariants of all that is stored")
+    parser.add_argument(
+        "--held-for", type=duration, metavar="TIME", help="a transaction is old after this (default 5m)"
+    )
+    parser.add_argument(
+        "--late-by",
+        type=duration,
+        metavar="TIME",
+        help="work and maintenance are late after this (default 10m)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from pyff.doctor import CHECKS, DEEP, Patient, Thresholds, examine
+
+    names = args.only or [*CHECKS, *(DEEP if args.deep else ())]
+    for name in (*names, *args.skip):
+        if name not in CHECKS and name not in DEEP:
+            raise Failure(f"there is no check {name!r}", hint="there are " + ", ".join((*CHECKS, *DEEP)))
+    names = [name for name in names if name not in args.skip]
+    usual = Thresholds()
+    thresholds = Thresholds(
+        held_ms=usual.held_ms if args.held_for is None else args.held_for,
+        late_ms=usual.late_ms if args.late_by is None else args.late_by,
+    )
+    try:
+        with connection(args) as conn:
+            conn.execute("set enable_seqscan = off")  # every look has its index, whatever the statistics say
+            verdicts = []
+            for verdict in examine(Patient(conn, thresholds), names):
+                verdicts.append(verdict)
+                _tell(args, verdict)
+    except Unusable as error:
+        error.exit_code = COULD_NOT_LOOK
+        raise
+    return _sum_up(args, verdicts)
+
+
+def _tell(args: argparse.Namespace, verdict: "Verdict") -> None:
+    for found in verdict.findings:
+        if args.json:
+            told = {"what": found.what, "why": found.why, "mend": found.mend}
+            print_json({"check": verdict.check, "status": "finding", **told})
+            continue
+        print(f"{verdict.check}: {printable(found.what)}")
+        print(f"    why:  {printable(found.why)}")
+        for n, step in enumerate(found.mend):
+            print(f"    {'      ' if n else 'mend: '}{printable(step)}")
+    if verdict.unseen and args.json:
+        print_json({"check": verdict.check, "status": "unseen", "reason": verdict.unseen})
+    elif not verdict.findings and args.json:
+        print_json({"check": verdict.check, "status": "ok"})
+    sys.stdout.flush()
+
+
+def _sum_up(args: argparse.Namespace, verdicts: "list[Verdict]") -> int:
+    unseen = [verdict for verdict in verdicts if verdict.unseen]
+    findings = sum(len(verdict.findings) for verdict in verdicts)
+    if not args.json:
+        for verdict in unseen:
+            print(f"{verdict.check}: could not look: {verdict.unseen}", file=sys.stderr)
+        sound = [verdict.check for verdict in verdicts if not verdict.findings and not verdict.unseen]
+        if sound:
+            print(f"sound: {', '.join(sound)}")
+        if findings:
+            print(f"{findings} finding{'' if findings == 1 else 's'}")
+    return 1 if findings else COULD_NOT_LOOK if unseen else 0

@@ -1,0 +1,76 @@
+"""`pyff events`: the outbox, past and to come."""
+
+import argparse
+import sys
+from contextlib import ExitStack
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from pyff.cli.arguments import Commands, command, count, execution_id, tag, text
+from pyff.cli.database import engine, pooled
+from pyff.cli.output import cell, moment, print_json
+
+if TYPE_CHECKING:
+    from pyff._generated.results import ReadEventsRow
+
+FAMILIES = ("completion", "lease", "suspension", "signal", "operator", "worker", "flow")
+
+
+def register(commands: Commands) -> None:
+    parser = command(
+        commands,
+        "events",
+        "print events, past ones or as they happen",
+        "Prints events in their order. With --follow it goes on for ever. With --json each has a cursor, from which "
+        "--after goes on.",
+        "pyff events --family completion --type failed --follow",
+        "pyff events --execution 018f3a2e-7b6c-7d1e-9f00-aabbccddee07",
+    )
+    parser.add_argument("--execution", type=execution_id, metavar="ID", help="only of this execution")
+    parser.add_argument("--family", choices=FAMILIES, metavar="FAMILY", help=", ".join(FAMILIES))
+    parser.add_argument("--type", action="append", type=text, metavar="TYPE", help="may be repeated")
+    parser.add_argument("--namespace", type=text, metavar="NAME")
+    parser.add_argument(
+        "--tag", type=tag, action="append", default=[], metavar="KEY=VALUE", help="may be repeated"
+    )
+    parser.add_argument(
+        "--after", metavar="CURSOR", type=text, help="go on after this one; `now`: only those to come"
+    )
+    parser.add_argument("--limit", type=count, metavar="N", help="end after so many")
+    parser.add_argument("-f", "--follow", action="store_true", help="wait for more")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    with ExitStack() as stack:
+        db = stack.enter_context(pooled(args) if args.follow else engine(args))
+        found = db.subscribe(
+            args.family,
+            after=args.after,
+            namespace=args.namespace,
+            tags=dict(args.tag) or None,
+            execution_id=args.execution,
+            event_types=args.type,
+            follow=args.follow,
+        )
+        for event in islice(found, args.limit):
+            if args.json:
+                print_json(event)
+            else:
+                print(_line(event))
+            if args.follow:
+                sys.stdout.flush()
+        found.close()
+    return 0
+
+
+def _line(event: "ReadEventsRow") -> str:
+    about = event.execution_id or event.flow_id or event.worker_instance_id or event.lane_id or ""
+    lane = f" {event.lane_id}" if event.lane_id and event.execution_id else ""
+    worker = f" by {event.worker_instance_id}" if event.worker_instance_id and event.execution_id else ""
+    said = event.reason or event.effect or ""
+    details = f" {cell('', event.details)}" if event.details else ""
+    return (
+        f"{moment(event.occurred_at_ms or 0)}  {event.family}/{event.event_type}  {about}{lane}{worker}"
+        f"{': ' + cell('', said) if said else ''}{details}"
+    )

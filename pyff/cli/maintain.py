@@ -1,0 +1,99 @@
+"""`pyff maintain`: keep the database maintained."""
+
+import argparse
+import dataclasses
+import json
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from pyff.cli.arguments import Commands, command
+from pyff.cli.database import find
+from pyff.failure import Failure
+
+if TYPE_CHECKING:
+    from pyff._generated.results import TickRow
+
+
+def register(commands: Commands) -> None:
+    parser = command(
+        commands,
+        "maintain",
+        "run the maintenance of a database: timeouts, dispatch, retention",
+        "Calls ff_tick until SIGTERM or SIGINT, which ends it after the call that is under way, with exit "
+        "code 0. Run as many as you like. A login with the role ff_worker or ff_operator is enough. --json prints an "
+        "object per step that did something.",
+        "pyff maintain --once",
+        "pyff maintain --every 2 --json >> maintenance.log",
+    )
+    parser.add_argument("--once", action="store_true", help="do what is due now, then exit")
+    parser.add_argument(
+        "--every",
+        type=_seconds,
+        default=0.75,
+        metavar="SECONDS",
+        help="the pause between calls, give or take a half (default 0.75)",
+    )
+    parser.add_argument("--limit", type=int, default=200, metavar="N", help="rows per step (default 200)")
+    parser.add_argument(
+        "--max-ms",
+        type=int,
+        default=1000,
+        metavar="MS",
+        help="no step starts later than that in a call (default 1000)",
+    )
+    parser.add_argument(
+        "--only", action="append", metavar="STEP", help="this step, e.g. sweep_delayed; may be repeated"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    import psycopg
+
+    from pyff.errors import EngineError
+    from pyff.maintain import Maintenance
+
+    maintenance = Maintenance(
+        find(args),
+        only=args.only,
+        limit=args.limit,
+        max_ms=args.max_ms,
+        every_s=args.every,
+        say=lambda text: print(f"pyff: {text}", file=sys.stderr, flush=True),
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: maintenance.stop.set())
+    try:
+        for rows in maintenance.once() if args.once else maintenance.forever():
+            _tell(rows, as_json=args.json)
+    except EngineError as error:
+        raise Failure(error.message, hint=error.hint) from None
+    except psycopg.Error as error:
+        reason = (str(error).splitlines() or ["no reason given"])[0]
+        raise Failure(
+            f"the database says: {reason}", hint="check --dsn or PYFF_DSN, and that the server runs"
+        ) from None
+    return 0
+
+
+def _tell(rows: "list[TickRow]", *, as_json: bool) -> None:
+    for row in rows:
+        if not row.processed and not row.errors:
+            continue
+        if as_json:
+            print(json.dumps({"at_ms": time.time_ns() // 1_000_000, **dataclasses.asdict(row)}), flush=True)
+            continue
+        failed = f", {row.errors} failed (see ff_reconciler_error)" if row.errors else ""
+        print(f"{row.step}: {row.processed} processed{failed} in {row.elapsed_ms} ms", flush=True)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0.01 <= seconds <= 3600:
+        raise argparse.ArgumentTypeError(f"{text[:32]!r} is not between 0.01 and 3600")
+    return seconds

@@ -1,0 +1,315 @@
+"""The way of each type to plain JSON values and back, made once per type."""
+
+import base64
+import dataclasses
+import datetime as dt
+import decimal
+import enum
+import types
+import typing
+import uuid
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
+Step = Callable[[Any], Any]
+
+
+class EncodeError(TypeError):
+    """A value that cannot be written as what it was said to be."""
+
+
+class DecodeError(ValueError):
+    """Stored data that is not what the type says."""
+
+
+class Shape(NamedTuple):
+    """None stands for a value that JSON holds as it is."""
+
+    dump: Step | None
+    load: Step | None
+
+
+PLAIN = Shape(None, None)
+_own: dict[type, Shape] = {}
+
+
+def register_type(kind: type[T], dump: Callable[[T], object], load: Callable[[Any], T]) -> None:
+    """Teaches all codecs a type of your own: `dump` gives plain JSON values, `load` reads them again. Whatever one of
+    them raises means that the value is not of this type."""
+
+    def dumped(value: T) -> object:
+        try:
+            return dump(value)
+        except Exception as error:
+            raise EncodeError(f"{kind.__name__}: {error!r}") from error
+
+    def loaded(plain: object) -> T:
+        try:
+            return load(plain)
+        except Exception as error:
+            raise DecodeError(f"{kind.__name__}: {error!r}") from error
+
+    _own[kind] = Shape(dumped, loaded)
+
+
+def shape_of(kind: object) -> Shape:
+    """The shape of a type as it is written in an annotation; anything unknown is taken as plain JSON."""
+    if kind is None or kind is types.NoneType:
+        return Shape(None, lambda plain: None)
+    origin = typing.get_origin(kind)
+    if origin is not None:
+        return _generic(kind, origin, typing.get_args(kind))
+    if isinstance(kind, typing.NewType):
+        return shape_of(kind.__supertype__)
+    if type(kind).__name__ == "TypeAliasType":  # type X = ..., from 3.12 on
+        return shape_of(kind.__value__)  # type: ignore[attr-defined]
+    if not isinstance(kind, type):
+        return PLAIN
+    return _plain_class(kind)
+
+
+def _plain_class(kind: type) -> Shape:
+    for known in kind.__mro__:
+        if known in _own:
+            return _own[known]
+    if kind in _SCALARS:
+        return _SCALARS[kind]
+    if issubclass(kind, enum.Enum):
+        return Shape(_enum_value, _loader(kind, kind))
+    if dataclasses.is_dataclass(kind):
+        fields = [f.name for f in dataclasses.fields(kind) if f.init]
+        return _record(kind, fields)
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return _record(kind, kind._fields)
+    if hasattr(kind, "model_validate") and hasattr(kind, "model_dump"):  # pydantic 2
+        return Shape(_dump_model, _loader(kind, kind.model_validate))
+    if hasattr(kind, "__struct_fields__"):
+        import msgspec  # type: ignore[import-not-found,unused-ignore]
+
+        return Shape(msgspec.to_builtins, _loader(kind, partial(msgspec.convert, type=kind, strict=False)))
+    if kind in (list, tuple, set, frozenset):
+        return _items(kind, PLAIN)
+    return Shape(None, _checked(kind)) if kind in (str, int, float, bool, dict) else PLAIN
+
+
+def _generic(kind: object, origin: object, args: tuple[object, ...]) -> Shape:
+    if origin is typing.Annotated:
+        return shape_of(args[0])
+    if origin is typing.Literal:
+        return Shape(None, _one_of(args))
+    if origin in (typing.Union, types.UnionType):
+        return _union(args)
+    if origin is tuple and not (len(args) == 2 and args[1] is Ellipsis):
+        return _tuple([shape_of(a) for a in args])
+    if isinstance(origin, type):
+        if issubclass(origin, Mapping):
+            return _mapping(*(args or (str, object)))
+        if dataclasses.is_dataclass(origin) or hasattr(origin, "model_validate"):
+            return _plain_class(kind if isinstance(kind, type) else origin)
+        if origin in (list, tuple, set, frozenset) or hasattr(origin, "__iter__"):
+            made = origin if origin in (list, tuple, set, frozenset) else list
+            return _items(made, shape_of(args[0]) if args else PLAIN)
+    return PLAIN
+
+
+def _record(kind: type, fields: typing.Sequence[str]) -> Shape:
+    """A dataclass or a named tuple, as an object. Keys that it does not know are refused; defaults fill in."""
+    shapes: dict[str, Shape] = {}  # filled at first use: a type may mention itself
+
+    def ready() -> dict[str, Shape]:
+        if not shapes:
+            hints = typing.get_type_hints(kind, include_extras=True)
+            shapes.update({name: shape_of(hints.get(name, Any)) for name in fields})
+        return shapes
+
+    def dump(value: object) -> dict[str, object]:
+        if not isinstance(value, kind):
+            raise EncodeError(f"expected {kind.__name__}, got {type(value).__name__}")
+        return {
+            name: item if shape.dump is None else shape.dump(item)
+            for name, shape in ready().items()
+            for item in (getattr(value, name),)
+        }
+
+    def load(plain: object) -> object:
+        if not isinstance(plain, dict):
+            raise DecodeError(f"{kind.__name__}: expected an object, got {type(plain).__name__}")
+        known = ready()
+        if unknown := plain.keys() - known.keys():
+            raise DecodeError(f"{kind.__name__}: unknown {', '.join(sorted(unknown))}")
+        try:
+            return kind(
+                **{
+                    name: item if (step := known[name].load) is None else step(item)
+                    for name, item in plain.items()
+                }
+            )
+        except DecodeError as error:
+            raise DecodeError(f"{kind.__name__}: {error}") from None
+        except (TypeError, ValueError) as error:
+            raise DecodeError(f"{kind.__name__}: {error}") from None
+
+    return Shape(dump, load)
+
+
+def _items(made: Any, shape: Shape) -> Shape:  # noqa: ANN401
+    def dump(value: Any) -> list[object]:  # noqa: ANN401
+        if isinstance(value, str | bytes | Mapping):
+            raise EncodeError(f"expected {made.__name__}, got {type(value).__name__}")
+        items = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
+        return list(items) if shape.dump is None else [shape.dump(item) for item in items]
+
+    def load(plain: object) -> object:
+        if not isinstance(plain, list):
+            raise DecodeError(f"expected an array, got {type(plain).__name__}")
+        return made(plain if shape.load is None else [shape.load(item) for item in plain])
+
+    return Shape(dump, load)
+
+
+def _tuple(shapes: list[Shape]) -> Shape:
+    def dump(value: Any) -> list[object]:  # noqa: ANN401
+        return [item if s.dump is None else s.dump(item) for s, item in zip(shapes, value, strict=True)]
+
+    def load(plain: object) -> object:
+        if not isinstance(plain, list) or len(plain) != len(shapes):
+            raise DecodeError(f"expected an array of {len(shapes)}")
+        return tuple(item if s.load is None else s.load(item) for s, item in zip(shapes, plain, strict=True))
+
+    return Shape(dump, load)
+
+
+def _mapping(key: object, value: object) -> Shape:
+    keys, values = shape_of(key), shape_of(value)
+    text = key in (str, Any, object)
+
+    def dump(plain: Any) -> dict[str, object]:  # noqa: ANN401
+        return {
+            k if text else _key_text(k if keys.dump is None else keys.dump(k)): (
+                v if values.dump is None else values.dump(v)
+            )
+            for k, v in plain.items()
+        }
+
+    def load(plain: object) -> object:
+        if not isinstance(plain, dict):
+            raise DecodeError(f"expected an object, got {type(plain).__name__}")
+        read = None if text else (int if key is int else keys.load)
+        return {
+            (k if read is None else read(k)): (v if values.load is None else values.load(v))
+            for k, v in plain.items()
+        }
+
+    return Shape(dump, load)
+
+
+def _union(args: tuple[object, ...]) -> Shape:
+    """None, and then the first of the others that takes the value."""
+    empty = types.NoneType in args
+    shapes = [(a, shape_of(a)) for a in args if a is not types.NoneType]
+
+    def dump(value: object) -> object:
+        if value is None and empty:
+            return None
+        for kind, shape in shapes:
+            if _is_a(value, kind):
+                return value if shape.dump is None else shape.dump(value)
+        raise EncodeError(f"{type(value).__name__} is none of {', '.join(map(_name, args))}")
+
+    def load(plain: object) -> object:
+        if plain is None and empty:
+            return None
+        for _, shape in shapes:
+            try:
+                return plain if shape.load is None else shape.load(plain)
+            except (TypeError, ValueError):
+                continue
+        raise DecodeError(f"{type(plain).__name__} is none of {', '.join(map(_name, args))}")
+
+    return Shape(dump, load)
+
+
+def _is_a(value: object, kind: object) -> bool:
+    origin = typing.get_origin(kind) or kind
+    if origin is typing.Literal:
+        return value in typing.get_args(kind)
+    if origin is float:
+        return isinstance(value, float | int) and not isinstance(value, bool)
+    if origin is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, origin) if isinstance(origin, type) else True
+
+
+def _name(kind: object) -> str:
+    return getattr(kind, "__name__", str(kind))
+
+
+def _one_of(values: tuple[object, ...]) -> Step:
+    def load(plain: object) -> object:
+        if plain not in values:
+            raise DecodeError(f"{plain!r} is none of {', '.join(map(repr, values))}")
+        return plain
+
+    return load
+
+
+def _checked(kind: type) -> Step:
+    accepted: tuple[type, ...] = (float, int) if kind is float else (kind,)
+
+    def load(plain: object) -> object:
+        if not isinstance(plain, accepted) or (isinstance(plain, bool) and kind is not bool):
+            raise DecodeError(f"expected {kind.__name__}, got {type(plain).__name__}")
+        return float(plain) if kind is float else plain  # type: ignore[arg-type]
+
+    return load
+
+
+def _loader(kind: type, make: Step) -> Step:
+    def load(plain: object) -> object:
+        try:
+            return make(plain)
+        except (TypeError, ValueError, decimal.InvalidOperation) as error:
+            raise DecodeError(f"{kind.__name__}: {error}") from None
+
+    return load
+
+
+def _dump_model(model: Any) -> object:  # noqa: ANN401
+    return model.model_dump(mode="json")
+
+
+def _enum_value(member: enum.Enum) -> object:
+    return member.value
+
+
+def _key_text(key: object) -> str:
+    return key if isinstance(key, str) else str(key)
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _seconds(span: dt.timedelta) -> float:
+    return span.total_seconds()
+
+
+def _iso(moment: dt.datetime | dt.date | dt.time) -> str:
+    return moment.isoformat()
+
+
+def _datetime(text: str) -> dt.datetime:
+    return dt.datetime.fromisoformat(text)
+
+
+_SCALARS: dict[type, Shape] = {
+    bytes: Shape(_base64, _loader(bytes, partial(base64.b64decode, validate=True))),
+    uuid.UUID: Shape(str, _loader(uuid.UUID, uuid.UUID)),
+    decimal.Decimal: Shape(str, _loader(decimal.Decimal, decimal.Decimal)),
+    dt.datetime: Shape(_iso, _loader(dt.datetime, _datetime)),
+    dt.date: Shape(_iso, _loader(dt.date, dt.date.fromisoformat)),
+    dt.time: Shape(_iso, _loader(dt.time, dt.time.fromisoformat)),
+    dt.timedelta: Shape(_seconds, _loader(dt.timedelta, lambda s: dt.timedelta(seconds=s))),
+}

@@ -1,0 +1,89 @@
+"""Is the schema that of this release, and has nobody changed it since?"""
+
+from collections.abc import Iterator
+
+import psycopg
+
+from pyff import __version__
+from pyff.doctor.patient import AGAIN, Finding, Patient, some
+from pyff.migrate.state import SchemaGap, Status, read_state, require_current
+from pyff.migrate.tree import shipped
+
+_BODIES = r"""
+select p.proname, p.prosrc, quote_ident(current_schema()) as schema from pg_proc p
+ where p.pronamespace = quote_ident(current_schema())::regnamespace and p.proname like 'ff\_%'"""
+
+
+def check(patient: Patient) -> Iterator[Finding]:
+    try:
+        state = read_state(patient.conn, shipped())
+    except psycopg.errors.InsufficientPrivilege:  # a role of the engine may ask which functions there are
+        yield from _by_asking(patient)
+        return
+    if state.status is Status.NOT_INSTALLED:
+        yield Finding(
+            "pyff is not installed in this database, or not in the first schema of the search_path",
+            "nothing works until it is",
+            ("pyff migrate",),
+        )
+    elif state.status is Status.BEHIND:
+        yield Finding(
+            f"the functions or tables are old: {state}",
+            f"pyff {__version__} refuses to work with them, and fixes that came since are missing",
+            ("pyff migrate",),
+        )
+    elif state.status is Status.AHEAD:
+        yield Finding(
+            f"the database is newer than this pyff: {state}",
+            "it works as far as releases only add, but this program does not know what is new",
+            ("pip install --upgrade pyff-engine",),
+        )
+    elif state.status is Status.EDITED:
+        yield Finding(
+            f"migrations were changed after they had been applied: {', '.join(state.edited)}",
+            "nobody knows which tables this database really has",
+            ("pip install --force-reinstall pyff-engine", "pyff migrate --check"),
+        )
+    else:
+        yield from _by_hand(patient)
+
+
+def _by_asking(patient: Patient) -> Iterator[Finding]:
+    try:
+        require_current(patient.conn)
+    except SchemaGap as gap:
+        if isinstance(gap.__cause__, psycopg.errors.InsufficientPrivilege):
+            raise
+        yield Finding(
+            gap.message, f"pyff {__version__} refuses to work with this database", ("pyff migrate",)
+        )
+    else:
+        yield from _by_hand(patient)
+
+
+def _by_hand(patient: Patient) -> Iterator[Finding]:
+    """Every installed body stands word for word in the file of its function, but for the schema's name in some."""
+    files = {file.name: file.text for file in shipped().objects}
+    found = {str(row["proname"]): row for row in patient.rows(_BODIES)}
+    views = {name for name in files if name.startswith("ff_v_")}
+    gone = sorted(name for name in files if name not in found and name not in views)
+    changed = sorted(
+        name
+        for name, row in found.items()
+        if name in files
+        and row["prosrc"] not in files[name]
+        and row["prosrc"] not in _filled(files[name], row["schema"])
+    )
+    if gone:
+        yield Finding(f"functions are missing: {some(gone)}", "what calls them fails", AGAIN)
+    if changed:
+        yield Finding(
+            f"functions were changed by hand: {some(changed)}",
+            "the engine may break its own rules; the next release overwrites the change",
+            AGAIN,
+        )
+
+
+def _filled(text: str, schema: str) -> str:
+    """A file that creates its routine by `execute format(.., current_schema())`."""
+    return text.replace("%1$I", schema).replace("%%", "%")

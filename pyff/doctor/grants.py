@@ -1,0 +1,103 @@
+"""Can every role call what it should, and nobody else?"""
+
+import re
+from collections.abc import Iterator
+
+from pyff.doctor.patient import AGAIN, Finding, Patient, run_sql, some
+from pyff.migrate.tree import MigrateError, shipped
+
+ROLES = ("ff_reader", "ff_producer", "ff_worker", "ff_signaler", "ff_operator", "ff_admin")
+
+_ROUTINES = r"""
+select p.proname, p.oid::regprocedure::text as signature,
+       array(select r.rolname from pg_roles r
+              where r.rolname = any(%s) and has_function_privilege(r.oid, p.oid, 'execute')) as callers,
+       exists (select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+                where a.grantee = 0 and a.privilege_type = 'EXECUTE') as public
+  from pg_proc p
+ where p.pronamespace = quote_ident(current_schema())::regnamespace and p.proname like 'ff\_%%'
+ order by p.proname"""
+_VIEWS = r"""
+select c.oid::regclass::text as name from pg_class c
+ where c.relnamespace = quote_ident(current_schema())::regnamespace and c.relkind = 'v' and c.relname like 'ff\_v\_%'
+   and exists (select from pg_roles r where r.rolname = 'ff_reader')
+   and not has_table_privilege('ff_reader', c.oid, 'select')"""
+_SCHEMA = """
+select r.rolname, quote_ident(current_schema()) as schema from pg_roles r
+ where r.rolname = any(%s) and not has_schema_privilege(r.oid, quote_ident(current_schema())::regnamespace, 'usage')"""
+
+_OPEN = """
+select quote_ident(n.nspname) as schema,
+       case a.grantee when 0 then 'public' else quote_ident(a.grantee::regrole::text) end as grantee
+  from pg_namespace n, aclexplode(n.nspacl) a
+ where n.nspname = current_schema() and a.privilege_type = 'CREATE'
+   and (a.grantee = 0 or a.grantee::regrole::text = any(%s))"""
+
+
+def check(patient: Patient) -> Iterator[Finding]:
+    if not patient.installed():
+        return
+    there = {
+        str(r["rolname"])
+        for r in patient.rows("select rolname from pg_roles where rolname = any(%s)", [*ROLES])
+    }
+    missing = [role for role in ROLES if role not in there]
+    if missing:
+        yield Finding(
+            f"roles are missing: {', '.join(missing)}",
+            "only the owner of the schema can use the engine; nobody can be given less than everything",
+            AGAIN,
+        )
+    wanted = expected()
+    statements, public = [], []
+    for row in patient.rows(_ROUTINES, [*ROLES]):
+        lacking = [r for r in ROLES if r in there and row["proname"] in wanted[r] and r not in row["callers"]]
+        if lacking:
+            statements.append(f"grant execute on routine {row['signature']} to {', '.join(lacking)}")
+        if row["public"]:
+            public.append(f"revoke execute on routine {row['signature']} from public")
+    statements += [f"grant select on {row['name']} to ff_reader" for row in patient.rows(_VIEWS)]
+    statements += [
+        f"grant usage on schema {row['schema']} to {row['rolname']}"
+        for row in patient.rows(_SCHEMA, [*ROLES])
+    ]
+    if statements:
+        yield Finding(
+            f"grants are missing: {some(statements)}",
+            "programs with these roles are refused with `permission denied`",
+            tuple(run_sql(statement) for statement in statements),
+        )
+    if public:
+        yield Finding(
+            f"anybody who can connect may call {len(public)} functions of the engine",
+            "no role is needed to claim, cancel or read work",
+            tuple(run_sql(statement) for statement in public),
+        )
+    opened = [
+        f"revoke create on schema {row['schema']} from {row['grantee']}"
+        for row in patient.rows(_OPEN, [*ROLES])
+    ]
+    if opened:
+        yield Finding(
+            "others than its owner may create objects in the schema of the engine",
+            "functions of the engine run with the rights of their owner, and would find what others put there",
+            tuple(run_sql(statement) for statement in opened),
+        )
+
+
+def expected() -> dict[str, frozenset[str]]:
+    """Who may call what, read from the script that grants it."""
+    script = next(file.text for file in shipped().scripts if file.name == "99_grants")
+    lists = {
+        name: frozenset(re.findall(r"\w+", text))
+        for name, text in re.findall(r"(v_\w+) text\[\] := '\{(.*?)\}'", script, re.S)
+    }
+    sums = dict(re.findall(r"when '(ff_\w+)' then ((?:v_\w+(?: \|\| )?)+)", script))
+    rest = re.search(r"else ((?:v_\w+(?: \|\| )?)+) end", script)
+    if rest:
+        sums["ff_admin"] = rest[1]
+    if set(sums) != set(ROLES) or not all(lists.values()):
+        raise MigrateError("99_grants.sql is not as this program expects it")
+    return {
+        role: frozenset().union(*(lists[name] for name in text.split(" || "))) for role, text in sums.items()
+    }

@@ -1,0 +1,35 @@
+"""Does work wait on lanes that hand out none?"""
+
+import shlex
+from collections.abc import Iterator
+
+from pyff.doctor.patient import Finding, Patient, lasted
+
+CAP = 10_000
+
+_HELD = """
+select l.lane_id, l.state, l.state_reason, w.waiting,
+       t.now_ms - (extract(epoch from l.state_changed_at) * 1000)::bigint as since_ms
+  from ff_v_lane l
+ cross join (select ff_now_ms()) t(now_ms)
+ cross join lateral (
+       select count(*) as waiting
+         from (select from ff_v_execution e
+                where e.lane_id = l.lane_id and e.blocking_reason = 'waiting_for_worker' and not e.flow_stopped
+                limit %s) x) w
+ where l.state in ('paused', 'disabled') and w.waiting > 0
+ order by w.waiting desc, l.lane_id limit 20"""
+
+
+def check(patient: Patient) -> Iterator[Finding]:
+    if not patient.installed():
+        return
+    for row in patient.rows(_HELD, CAP):
+        number = f"{row['waiting']}{'+' if row['waiting'] >= CAP else ''}"
+        reason = f" ({row['state_reason']})" if row["state_reason"] else ""
+        yield Finding(
+            f"lane {row['lane_id']} has been {row['state']} for {lasted(row['since_ms'])}{reason} and {number} "
+            "executions wait on it",
+            "no worker gets them until the lane is resumed; their deadlines run on",
+            (f"pyff lane resume {shlex.quote(row['lane_id'])}",),
+        )

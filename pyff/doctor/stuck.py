@@ -1,0 +1,65 @@
+"""Is there work that should have gone on long ago?"""
+
+import shlex
+from collections.abc import Iterator
+
+from pyff.doctor.patient import Finding, Patient, lasted
+
+_READY = """
+select l.lane_id, t.now_ms - e.since_ms as late_ms,
+       exists (select from ff_v_worker w where l.lane_id = any(w.lanes) and w.alive) as attended
+  from ff_v_lane l
+ cross join (select ff_now_ms()) t(now_ms)
+ cross join lateral (
+       select (extract(epoch from min(x.last_transition_at)) * 1000)::bigint as since_ms
+         from (select c.last_transition_at from ff_v_execution c
+                where c.lane_id = l.lane_id and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+                limit 1000) x) e
+ where l.state in ('active', 'draining') and t.now_ms - e.since_ms > %s
+ order by 2 desc limit 20"""
+_DUE = """
+select distinct on (s.lane_id) s.lane_id, extract(epoch from s.for_how_long) * 1000 as late_ms,
+       s.kind = 'lease_lapsed' as leased, e.worker_instance_id
+  from ff_v_stuck s
+  join ff_v_lane l on l.lane_id = s.lane_id and l.state in ('active', 'draining')
+  join ff_v_execution e on e.execution_uuid = s.execution_uuid
+ where s.kind in ('lease_lapsed', 'delay_over') and s.for_how_long > %s * interval '1 ms'
+ order by s.lane_id, s.since limit 20"""
+_LATE = """
+select count(*) as n, extract(epoch from max(s.for_how_long)) * 1000 as late_ms
+  from ff_v_stuck s where s.kind = %s and s.for_how_long > %s * interval '1 ms'"""
+_LATE_KINDS = {"suspension_overdue": "timed-out suspensions", "not_dispatched": "flows with ended members"}
+
+
+def check(patient: Patient) -> Iterator[Finding]:
+    if not patient.installed():
+        return
+    late = patient.thresholds.late_ms
+    for row in patient.rows(_READY, late):
+        lane = row["lane_id"]
+        workers = "workers are alive but do not take it: do they offer the capabilities it requires?"
+        yield Finding(
+            f"work on lane {lane} has waited {lasted(float(row['late_ms']))} for a worker; "
+            + (workers if row["attended"] else "no live worker serves the lane"),
+            "it will not be done",
+            (
+                f"pyff ls --lane {shlex.quote(lane)} --state waiting",
+                "start a worker that serves the lane: pyff worker --help",
+            ),
+        )
+    for row in patient.rows(_DUE, late):
+        what = f"the lease of {row['worker_instance_id']}" if row["leased"] else "a delay"
+        yield Finding(
+            f"{what} on lane {row['lane_id']} ended {lasted(float(row['late_ms']))} ago and nobody has gone on with "
+            "the work",
+            "claims on the lane would bring it back: no worker claims there, nor does maintenance run",
+            ("start a worker that serves the lane: pyff worker --help", "pyff maintain"),
+        )
+    for kind, what in _LATE_KINDS.items():
+        row = patient.rows(_LATE, kind, late)[0]
+        if row["n"]:
+            yield Finding(
+                f"{row['n']} {what} have not been dealt with for up to {lasted(float(row['late_ms']))}",
+                "what waits for them stands still; maintenance would deal with them",
+                ("pyff maintain",),
+            )

@@ -1,0 +1,76 @@
+"""Drives ff_tick: one connection, a pause with jitter between calls, a new connection when the server comes back."""
+
+import random
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import psycopg
+
+from pyff import Engine
+from pyff._generated.results import TickRow
+from pyff.failure import Failure
+
+PATIENCE = (0.5, 30.0)  # seconds before the second attempt to connect, and at most
+
+
+@dataclass
+class Maintenance:
+    """Any number may run at once: a step that another one is running is skipped.
+
+    `stop.set()`, also from a signal handler, ends it after the call that is under way.
+    """
+
+    dsn: str
+    only: Sequence[str] | None = None
+    limit: int = 200
+    max_ms: int = 1000
+    every_s: float = 0.75
+    say: Callable[[str], None] = lambda _: None
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def once(self) -> Iterator[list[TickRow]]:
+        """What every call did, until none has more to do."""
+        with self._connect() as conn, Engine(conn, prepare_threshold=None) as engine:
+            yield from self._calls(engine)
+
+    def forever(self) -> Iterator[list[TickRow]]:
+        """What every call did, until it is stopped. A database that goes away is waited for."""
+        pause, longest = PATIENCE
+        while not self.stop.is_set():
+            try:
+                with self._connect() as conn, Engine(conn, prepare_threshold=None) as engine:
+                    pause, _ = PATIENCE
+                    while not self.stop.is_set():
+                        yield from self._calls(engine)
+                        self._wait(self.every_s)
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                self.say(f"lost the database, trying again: {_first_line(error)}")
+                self._wait(pause)
+                pause = min(2 * pause, longest)
+
+    def _calls(self, engine: Engine) -> Iterator[list[TickRow]]:
+        more = True
+        while more and not self.stop.is_set():
+            rows = engine.tick(limit=self.limit, only=self.only, max_ms=self.max_ms)
+            yield rows
+            more = any(row.more for row in rows)
+
+    def _connect(self) -> psycopg.Connection[object]:
+        try:
+            # Nothing is prepared: a call a second gains nothing from it, and there may be a pooler in between.
+            return psycopg.connect(
+                self.dsn, autocommit=True, prepare_threshold=None, fallback_application_name="pyff maintain"
+            )
+        except psycopg.ProgrammingError as error:
+            raise Failure(
+                f"cannot connect to the database: {_first_line(error)}", hint="check --dsn or PYFF_DSN"
+            ) from None
+
+    def _wait(self, seconds: float) -> None:
+        """Give or take a half, so that many do not all call at the same moment."""
+        self.stop.wait(seconds * random.uniform(0.5, 1.5))  # noqa: S311
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or ["no reason given"])[0]

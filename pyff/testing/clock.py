@@ -1,0 +1,56 @@
+"""The clock of the engine, in a test's database: all of it reads ff_now_ms()."""
+
+import re
+from typing import Any
+
+from psycopg import Connection, sql
+
+_RUNNING = "select floor(extract(epoch from clock_timestamp()) * 1000)::bigint"
+
+
+def advance(conn: Connection[Any], ms: int) -> int:
+    """Moves the clock forward, for everybody who uses this database, and returns the new time. It goes on running,
+    unless it was frozen. In a transaction that is rolled back, the clock is as it was.
+
+    The login has to own the schema of the engine. Never do this to a database that matters.
+    """
+    moment, offset = _read(conn)
+    _write(conn, moment if moment is None else moment + ms, offset if moment is not None else offset + ms)
+    return _now(conn)
+
+
+def freeze(conn: Connection[Any], at_ms: int | None = None) -> int:
+    """Stops the clock, now or at a given time: from here on only `advance` moves it."""
+    moment = _now(conn) if at_ms is None else at_ms
+    _write(conn, moment, 0)
+    return moment
+
+
+def unfreeze(conn: Connection[Any]) -> None:
+    """The real time again."""
+    _write(conn, None, 0)
+
+
+def _now(conn: Connection[Any]) -> int:
+    row = conn.execute("select ff_now_ms() as now").fetchone()
+    return int(next(iter(row.values())) if isinstance(row, dict) else row[0])  # type: ignore[index]
+
+
+def _read(conn: Connection[Any]) -> tuple[int | None, int]:
+    """The frozen time, and how far a running clock is ahead."""
+    with conn.cursor() as cursor:
+        cursor.execute("select prosrc as source from pg_proc where oid = 'ff_now_ms()'::regprocedure")
+        row = cursor.fetchone()
+    source = str(next(iter(row.values())) if isinstance(row, dict) else row[0])  # type: ignore[index]
+    found = re.search(r"/\* pyff.testing (frozen|ahead) (-?\d+) \*/", source)
+    if found is None:
+        return None, 0
+    return (int(found[2]), 0) if found[1] == "frozen" else (None, int(found[2]))
+
+
+def _write(conn: Connection[Any], moment: int | None, offset: int) -> None:
+    body = f"{_RUNNING} + {offset} /* pyff.testing ahead {offset} */"
+    if moment is not None:
+        body = f"select {moment}::bigint /* pyff.testing frozen {moment} */"
+    statement = sql.SQL("create or replace function ff_now_ms() returns bigint language sql volatile as {}")
+    conn.execute(statement.format(sql.Literal(body)))

@@ -1,0 +1,246 @@
+"""A worker for tests: one thread, one connection, and it ends when there is nothing left to do."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+from uuid import uuid4
+
+from psycopg import Connection, Cursor
+from psycopg.pq import TransactionStatus
+
+from pyff.app.async_context import AsyncCtx
+from pyff.app.context import Ctx
+from pyff.app.control import Paused
+from pyff.app.registry import App
+from pyff.app.run import Run
+from pyff.async_engine import AsyncEngine
+from pyff.engine import Engine
+from pyff.engine_error import EngineError
+from pyff.statement import Statement
+from pyff.worker.execute import COMPLETE, FAIL, classify, judge
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Drained:
+    """What `drain` did: how many runs, and the executions by what became of them."""
+
+    runs: int = 0
+    completed: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    retried: list[str] = field(default_factory=list)
+    paused: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    errors: list[BaseException] = field(default_factory=list)
+
+
+def drain(
+    app: App,
+    conn: Connection[Any],
+    *,
+    lanes: Iterable[str] | None = None,
+    capabilities: Iterable[str] | None = None,
+    most: int = 10_000,
+    reraise: bool = False,
+) -> Drained:
+    """Runs what is ready, in this thread and on this connection, until nothing is left: children, retries that are due
+    and resumed tasks included. Time does not pass by itself; `advance` the clock and drain again.
+
+    If the connection is in a transaction everything happens inside it, to be rolled back by the test. `capabilities`:
+    by default everything that any task needs. `reraise`: the first exception of a task is raised here. More than `most`
+    runs are taken for a task that never comes to rest.
+    """
+    engine = _Inline(conn)
+    needed = {need for task in app.tasks.values() for need in task.options.needs}
+    offered = sorted(needed if capabilities is None else set(capabilities))
+    report = Drained()
+    instance = str(uuid4())
+    chosen = list(app.lanes() if lanes is None else lanes)
+    found = True
+    while found:
+        found = False
+        for lane in chosen:
+            while row := engine.claim(
+                lane, "pyff.testing", instance, capabilities=offered, namespace=app.namespace
+            ):
+                found = True
+                report.runs += 1
+                if report.runs > most:
+                    raise RuntimeError(
+                        f"still not done after {most} runs, the last one of {row.execution_kind!r}"
+                    )
+                run = Run(
+                    row.handle,
+                    row.handle_kind,
+                    row.execution_id,
+                    row.execution_kind,
+                    row.payload,
+                    row.attempt_index,
+                    row.flow_id,
+                    row.lane_id,
+                    row.namespace,
+                    row.tags,
+                )
+                if run.kind not in app.tasks:
+                    engine.delay(run.handle, delay_ms=60_000)
+                    report.unknown.append(run.execution_id)
+                    continue
+                _execute(app, run, engine)
+                _report(run, engine, report)
+                if reraise and report.errors:
+                    raise report.errors[0]
+    return report
+
+
+def _execute(app: App, run: Run, engine: "_Inline") -> None:
+    task = run.task = app.tasks[run.kind]
+    try:
+        signature = task.signature
+        args = signature.decode(run.payload)
+        run.started = 1.0
+        if signature.is_async:
+            context = (
+                (AsyncCtx(run, cast("AsyncEngine", _Awaitable(engine))),) if signature.wants_context else ()
+            )
+            value = _run_coroutine(lambda: task.fn(*context, *args))
+        else:
+            value = task.fn(*((Ctx(run, engine),) if signature.wants_context else ()), *args)
+        if run.lost is not None or run.paused:
+            judge(run, Paused())
+        else:
+            run.result = signature.result.encode(value)
+            run.outcome = COMPLETE
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        judge(run, error)
+
+
+def _run_coroutine(make: Callable[[], Any]) -> object:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(_awaited(make))
+    # Inside a running loop: an async test.
+
+    box: list[Any] = []
+
+    def other() -> None:
+        try:
+            box.append((asyncio.run(_awaited(make)), None))
+        except BaseException as error:
+            box.append((None, error))
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    value, error = box[0]
+    if error is not None:
+        raise error
+    return value
+
+
+async def _awaited(make: Callable[[], Any]) -> object:
+    return await make()
+
+
+def _report(run: Run, engine: Engine, report: Drained) -> None:
+    if run.error is not None and not isinstance(run.error, Paused):
+        report.errors.append(run.error)
+    try:
+        if run.outcome == COMPLETE:
+            engine.complete(
+                run.handle,
+                result=run.result,
+                result_encoding=run.task.signature.result.encoding,  # type: ignore[union-attr]
+            )
+            report.completed.append(run.execution_id)
+        elif run.outcome == FAIL:
+            reason, classification, category = classify(run)
+            answer = engine.fail(run.handle, reason=reason, classification=classification, category=category)
+            again = answer.outcome == "retry_scheduled"
+            (report.retried if again else report.failed).append(run.execution_id)
+        else:
+            (report.paused if run.paused else report.lost).append(run.execution_id)
+    except EngineError as error:
+        report.lost.append(run.execution_id)
+        report.errors.append(error)
+
+
+class _Inline(Engine):
+    """The caller's connection. In a transaction, a call that is refused must not spoil what was done before it."""
+
+    def __init__(self, conn: Connection[Any]) -> None:
+        super().__init__(conn, check_schema=False)
+        self._mine = conn
+
+    def _call(
+        self, statement: Statement[T], arguments: Mapping[str, object], conn: Connection[object] | None
+    ) -> T:
+        if self._mine.info.transaction_status == TransactionStatus.IDLE:
+            return super()._call(statement, arguments, conn)
+        with self._mine.transaction():
+            return super()._call(statement, arguments, conn)
+
+    def _connection_in_transaction(self) -> Connection[object] | None:
+        """Handles may wait here: what they wait for has happened, in this very transaction."""
+        return None
+
+
+class _Awaitable:
+    """The same engine for async tasks: its methods answer at once, and can be awaited."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def __getattr__(self, name: str) -> object:
+        method = getattr(self._engine, name)
+        if not callable(method) or name == "_connection_in_transaction":
+            return method
+
+        async def call(*args: object, **kwargs: object) -> object:
+            if isinstance(conn := kwargs.get("conn"), _AwaitableConnection):
+                kwargs["conn"] = conn.real
+            return method(*args, **kwargs)
+
+        return call
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator["_AwaitableConnection"]:
+        with self._engine._transaction() as conn:
+            yield _AwaitableConnection(conn)
+
+
+class _AwaitableConnection:
+    """The test's connection as an async task sees one: the same methods, which can be awaited."""
+
+    def __init__(self, real: Any) -> None:  # noqa: ANN401
+        self.real = real
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        with self.real.transaction():
+            yield
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        for row in self.real:
+            yield row
+
+    def __getattr__(self, name: str) -> object:
+        method = getattr(self.real, name)
+        if not callable(method):
+            return method
+
+        async def call(*args: object, **kwargs: object) -> object:
+            answer = method(*args, **kwargs)
+            return _AwaitableConnection(answer) if isinstance(answer, Cursor) else answer
+
+        return call
+
+
+__all__ = ["Drained", "drain"]

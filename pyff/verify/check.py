@@ -1,0 +1,62 @@
+"""The comparison: every rule over one history and one snapshot."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import psycopg
+
+from pyff.verify import executions, flows, leases, limits, messages, steps
+from pyff.verify.batches import unfold
+from pyff.verify.facts import Facts
+from pyff.verify.history import Call
+from pyff.verify.violation import Violation
+
+RULES = (
+    executions.creates_are_kept,
+    executions.duplicates_name_the_first,
+    executions.results_are_the_winners,
+    executions.every_end_is_told_once,
+    executions.results_are_read_as_stored,
+    flows.graphs_are_kept,
+    flows.children_wait,
+    flows.parents_wait,
+    leases.one_fence_at_a_time,
+    leases.claims_are_recorded,
+    leases.one_release_each,
+    messages.signals_are_kept,
+    messages.frames_are_kept,
+    messages.streams_are_read_in_order,
+    messages.summaries_hold_every_patch,
+    messages.events_are_read_once_in_order,
+    limits.budgets_add_up,
+    limits.reports_count_once,
+    steps.steps_are_kept,
+    steps.schedules_fire_once,
+)
+CLOCK_RULES = (
+    leases.leases_follow_each_other,
+    leases.leases_last_as_promised,
+    leases.stale_calls_are_refused,
+    leases.lapsed_calls_are_refused,
+    limits.caps_hold,
+    limits.windows_hold,
+    limits.holds_hold,
+)
+
+
+def check(
+    conn: psycopg.Connection[Any], calls: Sequence[Call], *, clocks: bool = True
+) -> Iterator[Violation]:
+    """What clients were told and the database does not bear out, and what the database itself must not hold.
+
+    `conn` is the owner's: tables are read. Check before anything is trimmed. Without `clocks` the rules that compare
+    times are left out: for clients on another machine, or a clock that was set.
+    """
+    calls = list(unfold(calls))
+    facts = Facts(conn, (handle for call in calls if isinstance(handle := call.args.get("handle"), str)))
+    for row in facts.broken_invariants:
+        yield Violation(f"invariant {row['invariant']}", row["subject"], row["detail"])
+    for rule in (*RULES, *(CLOCK_RULES if clocks else ())):
+        name = rule.__name__.replace("_", " ")
+        for subject, detail in rule(calls, facts):
+            yield Violation(name, subject, detail)

@@ -1,0 +1,99 @@
+"""Rules about executions: nothing acknowledged is lost, nothing ends twice."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from pyff.verify.facts import Facts
+from pyff.verify.history import Call
+
+Finding = tuple[str, str]
+
+
+def creates_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    for call in calls:
+        if call.function != "ff_create_execution" or call.row.get("outcome") != "created":
+            continue
+        id = call.row["execution_id"]
+        row = facts.executions.get(id)
+        if row is None:
+            yield id, f"{call.client} was told it exists, and it does not"
+        elif row["payload"] != call.args.get("payload"):
+            yield id, "its payload is not the one that was submitted"
+
+
+def duplicates_name_the_first(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    """One idempotency key, one execution, whoever asked."""
+    told: dict[str, set[str]] = defaultdict(set)
+    for call in calls:
+        key = call.args.get("idempotency_key")
+        if call.function in ("ff_create_execution", "ff_fire_schedule") and call.acknowledged and key:
+            told[key].add(call.row["execution_id"])
+    for key, ids in told.items():
+        if len(ids) > 1:
+            yield key, f"stands for {len(ids)} executions: {', '.join(sorted(ids))}"
+
+
+def results_are_the_winners(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    """A completion that was acknowledged is on record, with the bytes of whoever completed."""
+    sent: dict[tuple[str, int], set[str | None]] = defaultdict(set)
+    winners: dict[str, Call] = {}
+    for call in calls:
+        if call.function != "ff_complete" or call.args["handle"] not in facts.fences:
+            continue
+        fence = facts.fences[call.args["handle"]]
+        if call.acknowledged or call.unknown:
+            sent[fence.execution_id, fence.lease_epoch].add(call.args.get("result"))
+        if not call.acknowledged or call.row["replayed"]:
+            continue
+        attempt = facts.attempts.get((fence.execution_id, fence.attempt_index))
+        if attempt is None:
+            yield fence.execution_id, f"attempt {fence.attempt_index} was completed and is not there"
+        elif (attempt["release_op"], attempt["release_lease_id"], attempt["release_lease_epoch"]) != (
+            "complete",
+            fence.lease_id,
+            fence.lease_epoch,
+        ):
+            yield (
+                fence.execution_id,
+                f"the completion of lease {fence.lease_epoch} was acknowledged; on record is {attempt['release_op']} "
+                f"of lease {attempt['release_lease_epoch']}",
+            )
+        elif attempt["result"] != call.args.get("result"):
+            yield (
+                fence.execution_id,
+                f"attempt {fence.attempt_index} does not hold the result that was accepted",
+            )
+        first = winners.setdefault(call.args["handle"], call)
+        if first is not call:
+            yield (
+                fence.execution_id,
+                f"{first.client} and {call.client} both completed lease {fence.lease_epoch}",
+            )
+    for (id, index), attempt in facts.attempts.items():
+        if attempt["release_op"] == "complete":
+            known = sent.get((id, attempt["release_lease_epoch"]))
+            if known is not None and attempt["result"] not in known:
+                yield id, f"attempt {index} holds a result that its worker did not send"
+
+
+def every_end_is_told_once(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    """One completion event per end: one for each replay, and one if it has ended now."""
+    for id, row in facts.executions.items():
+        ends = [event for event in facts.events[id] if event["family"] == "completion"]
+        wanted = row["replay_count"] + (row["lifecycle_phase"] == "terminal")
+        if len(ends) != wanted:
+            yield id, f"ended {wanted} times, and {len(ends)} completion events say so"
+        elif row["lifecycle_phase"] == "terminal" and ends[-1]["outcome"] != row["terminal_outcome"]:
+            yield id, f"is {row['terminal_outcome']}, its last completion event says {ends[-1]['outcome']}"
+
+
+def results_are_read_as_stored(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    """Whoever asks for a result gets what the attempt holds: a result never changes."""
+    for call in calls:
+        if call.function != "ff_get_execution_result":
+            continue
+        for row in call.rows or ():
+            id, index = call.args["execution_id"], row["attempt_index"]
+            attempt = facts.attempts.get((id, index), {"result": None})
+            if row["result"] is not None and row["result"] != attempt["result"]:
+                yield id, f"{call.client} read a result of attempt {index} that it does not hold"

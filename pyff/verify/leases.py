@@ -1,0 +1,205 @@
+"""Rules about leases: one live fence per execution, and nobody gets anything done with an old one."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from pyff.verify.facts import ENDS, STARTS, Facts
+from pyff.verify.history import Call
+
+Finding = tuple[str, str]
+
+CLAIMS = (
+    "ff_claim",
+    "ff_claim_many",
+    "ff_claim_execution",
+    "ff_claim_resumed_execution",
+    "ff_claim_from_grant",
+    "ff_reclaim_execution",
+    "ff_issue_grant_and_claim",
+)
+# What only the holder of a live lease may do; with a `replayed` column where a repetition is answered from the record.
+HOLDERS = (
+    "ff_renew",
+    "ff_progress",
+    "ff_complete",
+    "ff_fail",
+    "ff_delay",
+    "ff_cancel",
+    "ff_suspend",
+    "ff_append_frame",
+    "ff_create_waitpoint",
+    "ff_report_usage",
+    "ff_record_step",
+    "ff_wait_children",
+)
+NEVER = 1 << 62
+RELEASES = ("ff_complete", "ff_fail", "ff_delay", "ff_cancel", "ff_suspend", "ff_wait_children")
+
+
+def one_fence_at_a_time(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    """Lease events of an execution: each lease begins after the one before it has ended, and ends once."""
+    for id, row in facts.executions.items():
+        live: int | None = None
+        last = 0
+        for event in facts.leases(id):
+            epoch, kind = event["lease_epoch"], event["event_type"]
+            if kind in STARTS:
+                if live is not None:
+                    yield id, f"lease {epoch} began while lease {live} was live"
+                if epoch <= last:
+                    yield id, f"lease {epoch} began after lease {last}"
+                live = last = epoch
+            elif kind in ENDS:
+                if live != epoch:
+                    yield id, f"lease {epoch} ended by {kind}, while {live or 'none'} was live"
+                live = None
+            elif live != epoch:
+                yield id, f"lease {epoch} was {kind}, while {live or 'none'} was live"
+        holds = row["lease_epoch"] if row["ownership_state"] == "leased" else None
+        if live != holds:
+            yield id, f"by its events lease {live} is live, by its row {holds}"
+
+
+def leases_follow_each_other(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    """By the clock of the database, too, a lease begins after the one before it has ended."""
+    for id in facts.executions:
+        ended_ms = 0
+        for event in facts.leases(id):
+            early = ended_ms - event["occurred_at_ms"]
+            if event["event_type"] in STARTS and early > 0:
+                yield id, f"lease {event['lease_epoch']} began {early} ms before the last one ended"
+            if event["event_type"] in ENDS:
+                ended_ms = event["occurred_at_ms"]
+
+
+def claims_are_recorded(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    """Every lease that somebody was given is his alone, and its beginning is on record."""
+    begun = {
+        (id, event["lease_epoch"]): event["lease_id"]
+        for id in facts.executions
+        for event in facts.leases(id)
+        if event["event_type"] in STARTS
+    }
+    holders: dict[tuple[str, int], Call] = {}
+    for call in calls:
+        if call.function not in CLAIMS:
+            continue
+        for row in call.rows or ():
+            if row["handle"] is None:  # no claim came of the grant
+                continue
+            key = (row["execution_id"], row["lease_epoch"])
+            if begun.get(key) != row["lease_id"]:
+                yield (
+                    row["execution_id"],
+                    f"{call.client} got lease {row['lease_epoch']}, of which there is no event",
+                )
+            other = holders.setdefault(key, call)
+            if other is not call:
+                yield (
+                    row["execution_id"],
+                    f"{other.client} and {call.client} got the same lease {row['lease_epoch']}",
+                )
+
+
+def stale_calls_are_refused(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    """No call that was sent after its lease had ended is accepted."""
+    over: dict[tuple[str, int], tuple[int, str]] = {
+        (id, event["lease_epoch"]): (event["occurred_at_ms"], event["event_type"])
+        for id in facts.executions
+        for event in facts.leases(id)
+        if event["event_type"] in ENDS
+    }
+    for call in calls:
+        if call.function not in HOLDERS or not call.acknowledged or call.row.get("replayed"):
+            continue
+        fence = facts.fences[call.args["handle"]]
+        at, how = over.get((fence.execution_id, fence.lease_epoch), (NEVER, ""))
+        if call.began_ms > at:
+            yield (
+                fence.execution_id,
+                f"{call.function} of {call.client} was accepted {call.began_ms - at} ms after lease "
+                f"{fence.lease_epoch} was {how}",
+            )
+
+
+def lapsed_calls_are_refused(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    """No call that was sent after its lease had run out is accepted, whether or not anybody had noticed."""
+    promised: dict[str, list[tuple[Call, int]]] = defaultdict(list)
+    for call in calls:
+        if call.function in CLAIMS:
+            for row in call.rows or ():
+                promised[row["handle"]].append((call, row["lease_expires_at_ms"] or 0))
+        elif call.function == "ff_renew" and call.acknowledged:
+            promised[call.args["handle"]].append((call, call.row["lease_expires_at_ms"] or 0))
+        elif call.function == "ff_renew" and call.unknown:
+            promised[call.args["handle"]].append((call, NEVER))
+    for call in calls:
+        handle = call.args.get("handle", "")
+        if call.function not in HOLDERS or not call.acknowledged or call.row.get("replayed"):
+            continue
+        known = [
+            until
+            for other, until in promised[handle]
+            if other is not call and other.began_ms <= (call.ended_ms or other.began_ms)
+        ]
+        late = call.began_ms - max(known, default=NEVER)
+        if late > 0:
+            yield (
+                facts.fences[handle].execution_id,
+                f"{call.function} of {call.client} was accepted {late} ms after its lease ran out",
+            )
+
+
+def one_release_each(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    """A lease is given up once: of all who say that they did it, one is not answered from the record."""
+    given_up: dict[str, Call] = {}
+    for call in calls:
+        if call.function not in RELEASES or not call.acknowledged or call.row.get("replayed"):
+            continue
+        if call.row.get("outcome") in ("ready", "already_satisfied"):  # nothing to wait for: the lease stays
+            continue
+        other = given_up.setdefault(call.args["handle"], call)
+        if other is not call:
+            fence = facts.fences[call.args["handle"]]
+            yield (
+                fence.execution_id,
+                f"lease {fence.lease_epoch} was given up by {other.function} and {call.function}",
+            )
+
+
+def leases_last_as_promised(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    """No lease is called expired before its holder was told that it would be."""
+    promised = promised_until(calls, facts)
+    for id in facts.executions:
+        for event in facts.leases(id):
+            early = promised.get((id, event["lease_epoch"]), 0) - event["occurred_at_ms"]
+            if event["event_type"] == "expired" and early > 0:
+                yield id, f"lease {event['lease_epoch']} was called expired {early} ms before its time"
+
+
+def promised_until(calls: Sequence[Call], facts: Facts) -> dict[tuple[str, int], int]:
+    """How long each lease lived at least, if nobody ended it.
+
+    A renewal may also make it shorter, and one without an answer may have done so or not. Of those that nobody can tell
+    which came last, the shortest counts.
+    """
+    told: dict[tuple[str, int], list[tuple[int, int, int]]] = defaultdict(list)
+    unknown: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for call in calls:
+        if call.function == "ff_renew" and call.error is None and call.args["handle"] in facts.fences:
+            fence = facts.fences[call.args["handle"]]
+            key = (fence.execution_id, fence.lease_epoch)
+            if call.ended_ms is None:
+                unknown[key].append(call.began_ms)
+            else:
+                told[key].append((call.began_ms, call.ended_ms, call.row["lease_expires_at_ms"] or 0))
+        elif call.function in CLAIMS and call.ended_ms is not None:
+            for row in call.rows or ():
+                if row["handle"] is not None:
+                    key = (row["execution_id"], row["lease_epoch"])
+                    told[key].append((call.began_ms, call.ended_ms, row["lease_expires_at_ms"] or 0))
+    promised = {}
+    for key, known in told.items():
+        last = max(began for began, _, _ in known)
+        promised[key] = min([expiry for _, ended, expiry in known if ended >= last] + unknown[key])
+    return promised

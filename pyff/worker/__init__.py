@@ -1,0 +1,7 @@
+"""The process that does the work."""
+
+from pyff.worker.health import Health
+from pyff.worker.observer import Observer
+from pyff.worker.worker import Worker
+
+__all__ = ["Health", "Observer", "Worker"]

@@ -1,0 +1,95 @@
+"""One run of a task: arguments in, result or failure out."""
+
+import logging
+import traceback
+from pathlib import Path
+
+import psycopg
+
+from pyff._generated.errors import PayloadTooLarge, StepLimitExceeded
+from pyff.app.control import DuplicateStep, Fail
+from pyff.app.reach import connection_lost
+from pyff.app.run import Run
+from pyff.codecs.shapes import DecodeError, EncodeError
+
+log = logging.getLogger("pyff.worker")
+
+COMPLETE = "complete"
+FAIL = "fail"
+RELEASE = "release"
+PAUSED = "paused"
+LOST = "lost"
+
+REASON_CHARS = 4096
+HOPELESS = (DuplicateStep, PayloadTooLarge, StepLimitExceeded)
+"""Mistakes in the code of a task: another attempt would repeat its effects and end in the same way."""
+
+
+def judge(run: Run, error: BaseException) -> None:
+    """The outcome of a run that did not return."""
+    run.error = error
+    if run.paused:
+        run.outcome = PAUSED
+    elif run.lost is not None:
+        run.outcome = RELEASE if run.lost == "worker_stopping" else LOST
+    elif run.unreachable and isinstance(error, psycopg.OperationalError) and connection_lost(error):
+        run.outcome = RELEASE  # no failure of the task: it is done again as the same attempt
+    else:
+        run.outcome = FAIL
+
+
+def classify(run: Run) -> tuple[str, str, str | None]:
+    """(reason, classification, category) for ff_fail. Whatever was raised, the database can store it."""
+    error = run.error
+    retry = run.task.options.retry if run.task is not None else None
+    hopeless = retry is not None and retry.on and not isinstance(error, retry.on)
+    if isinstance(error, Fail):
+        reason, permanent, category = _storable(error.reason), not error.retryable, error.category
+    elif isinstance(error, DecodeError) and run.result is None and not run.started:
+        reason, permanent, category = (
+            f"the payload does not fit the task: {_said(error)}",
+            True,
+            "invalid_payload",
+        )
+    elif isinstance(error, EncodeError):
+        reason, permanent, category = f"{type(error).__name__}: {_said(error)}", True, "invalid_result"
+    elif isinstance(error, HOPELESS):
+        reason, permanent, category = _described(error), True, type(error).__name__
+    else:
+        reason, permanent, category = _described(error), bool(hopeless), type(error).__name__
+    named = None if category is None else _storable(category, 256) or None
+    return _storable(reason), "permanent" if permanent else "transient", named
+
+
+def _described(error: BaseException | None) -> str:
+    if error is None:
+        return "unknown"
+    said = _said(error)
+    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    frames = traceback.extract_tb(error.__traceback__)
+    if frames:
+        last = frames[-1]
+        text += f" ({Path(last.filename).name}:{last.lineno} in {last.name})"
+    return text
+
+
+def _said(error: BaseException) -> str:
+    try:
+        return _storable(error, REASON_CHARS - 200)
+    except Exception:
+        return ""  # an exception that cannot even be shown
+
+
+def _storable(text: object, most: int = REASON_CHARS) -> str:
+    """Text as PostgreSQL takes it: no NUL, and nothing that is not Unicode, like the odd bytes of a file name."""
+    return str(text)[:most].replace("\x00", "").encode(errors="backslashreplace").decode()[:most]
+
+
+def fields(run: Run) -> dict[str, object]:
+    """What every log line about a run carries."""
+    return {
+        "execution_id": run.execution_id,
+        "task": run.kind,
+        "attempt": run.attempt_index,
+        "lane": run.lane,
+    }

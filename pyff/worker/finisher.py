@@ -1,0 +1,210 @@
+"""Tells the database what came of the runs, many at a time."""
+
+import logging
+from collections.abc import Callable, Iterator
+from time import monotonic
+from typing import Any
+
+import psycopg
+
+from pyff.app.control import Fail
+from pyff.app.run import Run
+from pyff.engine_error import EngineError
+from pyff.worker.execute import COMPLETE, FAIL, LOST, PAUSED, RELEASE, classify, fields
+from pyff.worker.link import Link, Patience
+from pyff.worker.state import State
+from pyff.worker.statements import COMPLETE as COMPLETE_MANY
+from pyff.worker.statements import FAIL as FAIL_ONE
+from pyff.worker.statements import RELEASE as RELEASE_ONE
+
+log = logging.getLogger("pyff.worker")
+
+MOST = 1_000
+MOST_BYTES = 16_000_000
+"""So much goes into one call; a larger result goes alone."""
+LARGEST = 256_000_000
+"""PostgreSQL takes no message above a gigabyte, and hangs up: such a result would be sent for ever."""
+
+
+class Finisher:
+    """Every call is repeated until it is answered: a repetition with the same handle changes nothing.
+
+    A run stays in `state.runs`, and its lease is renewed, until the answer is there.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        link: Link,
+        *,
+        observe: Callable[[Run], None] | None,
+        due: Callable[[str, float], None],
+    ) -> None:
+        self._state = state
+        self._link = link
+        self._due = due
+        self._observe = observe
+        self._patience = Patience()
+
+    def serve(self) -> None:
+        state = self._state
+        finished = state.finished
+        while True:
+            if not finished:
+                if state.stopping.is_set():
+                    return
+                state.finisher_waits = True
+                if not finished:
+                    state.work_done.wait(0.5)
+                state.finisher_waits = False
+                state.work_done.clear()
+                continue
+            runs = [finished.popleft() for _ in range(min(len(finished), MOST))]
+            state.collected += len(runs)
+            if state.claimer_waits:
+                state.room.set()
+            state.learn(runs)
+            self._finish(runs)
+
+    def _finish(self, runs: list[Run]) -> None:
+        completed: dict[str, list[Run]] = {}
+        for run in runs:
+            if run.outcome == COMPLETE:
+                completed.setdefault(run.task.signature.result.encoding, []).append(run)  # type: ignore[union-attr]
+        for encoding, batch in completed.items():
+            for portion in _portions(batch):
+                self._complete(portion, encoding)
+        held, state = self._state.runs, self._state
+        for run in runs:
+            if run.outcome == FAIL:
+                self._fail(run)
+            elif run.outcome == RELEASE:
+                self._release(run)
+            elif run.outcome == PAUSED:
+                state.counters.paused += 1
+                if run.sleeps_s is not None:
+                    self._due(run.lane, run.sleeps_s)
+            elif run.outcome != COMPLETE:
+                state.counters.lost += 1
+                log.warning(
+                    "%s lost its lease, what it returned does not count: %s",
+                    run.kind,
+                    run.lost,
+                    extra={**fields(run), "reason": run.lost},
+                )
+            held.pop(run.handle, None)
+            if self._observe is not None:
+                self._observe(run)
+
+    def _complete(self, batch: list[Run], encoding: str) -> None:
+        arguments = {
+            "handles": [run.handle for run in batch],
+            "results": [run.result for run in batch],
+            "encoding": encoding,
+        }
+        refused = self._until_answered(batch, lambda: self._link.call(COMPLETE_MANY, arguments))
+        if refused is None:
+            for run in batch:
+                run.outcome, run.lost = LOST, run.lost or "not answered"
+            return
+        if isinstance(refused, Exception):
+            for run in batch:
+                if len(batch) > 1:  # one of them spoils the call: find it
+                    self._complete([run], encoding)
+                else:
+                    _unstorable(run, str(refused))
+            return
+        for ordinal, kind in refused:
+            run = batch[ordinal - 1]
+            run.outcome, run.lost = LOST, run.lost or kind
+        self._state.counters.completed += len(batch) - len(refused)
+
+    def _fail(self, run: Run) -> None:
+        reason, classification, category = classify(run)
+        arguments = {
+            "handle": run.handle,
+            "reason": reason,
+            "classification": classification,
+            "category": category,
+        }
+        answer = self._until_answered([run], lambda: self._link.call(FAIL_ONE, arguments))
+        if not isinstance(answer, list):
+            self._state.counters.lost += 1
+            return
+        self._state.counters.failed += 1
+        outcome, public_state, delay_ms = answer[0]
+        if delay_ms is not None:
+            self._due(run.lane, delay_ms / 1000)
+        log.log(
+            logging.WARNING if outcome == "retry_scheduled" else logging.ERROR,
+            "%s failed: %s",
+            run.kind,
+            reason,
+            exc_info=run.error,
+            extra={**fields(run), "outcome": outcome, "public_state": public_state, "retry_in_ms": delay_ms},
+        )
+
+    def _release(self, run: Run) -> None:
+        arguments = {"handle": run.handle, "delay_ms": 0 if run.task is not None else UNKNOWN_DELAY_MS}
+        answer = self._until_answered([run], lambda: self._link.call(RELEASE_ONE, arguments))
+        if isinstance(answer, list):
+            self._state.counters.released += 1
+
+    def _until_answered(
+        self, runs: list[Run], call: Callable[[], list[tuple[Any, ...]]]
+    ) -> list[tuple[Any, ...]] | Exception | None:
+        """The answer, or the error by which the call is refused; None if nobody can wait any longer."""
+        while True:
+            try:
+                answer = call()
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                if not self._patience.failures:
+                    log.warning("cannot report results: %s", str(error).strip())
+                pause = self._patience.spend()
+                if self._state.stopping.wait(pause) or all(r.deadline < monotonic() - 60 for r in runs):
+                    return None
+                continue
+            except EngineError as error:
+                if len(runs) == 1:
+                    log.warning(
+                        "%s: %s", runs[0].kind, error, extra={**fields(runs[0]), "reason": error.kind}
+                    )
+                return error
+            except Exception as error:
+                if len(runs) == 1:
+                    log.exception("%s: its outcome cannot be stored", runs[0].kind, extra=fields(runs[0]))
+                return error
+            if self._patience.failures:
+                log.info("reporting results again")
+                self._patience.restore()
+            return answer
+
+
+UNKNOWN_DELAY_MS = 10_000
+"""How long an execution whose task this worker does not know is left to others."""
+
+
+def _portions(batch: list[Run]) -> Iterator[list[Run]]:
+    """What goes into one call each; results that no call can take are failures."""
+    if sum(len(run.result) for run in batch if run.result is not None) <= MOST_BYTES:
+        yield batch
+        return
+    portion: list[Run] = []
+    size = 0
+    for run in batch:
+        length = len(run.result or b"")
+        if length > LARGEST:
+            _unstorable(run, f"{length} bytes are too many; store it elsewhere and return where it is")
+            continue
+        if portion and size + length > MOST_BYTES:
+            yield portion
+            portion, size = [], 0
+        portion.append(run)
+        size += length
+    if portion:
+        yield portion
+
+
+def _unstorable(run: Run, why: str) -> None:
+    run.outcome, run.result = FAIL, None
+    run.error = Fail(f"its result cannot be stored: {why}", retryable=False, category="invalid_result")

@@ -1,0 +1,133 @@
+"""Keeps leases alive, from a thread and a connection of its own; and stops tasks whose lease could not be kept."""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
+
+import psycopg
+
+from pyff.app.run import Run
+from pyff.engine_error import EngineError
+from pyff.worker.execute import fields
+from pyff.worker.link import Link, Patience
+from pyff.worker.state import State
+from pyff.worker.statements import HEARTBEAT, REGISTER, RENEW
+
+log = logging.getLogger("pyff.worker")
+
+MOST = 1_000
+HEARTBEAT_S = 10.0
+LIVENESS_MS = 30_000
+
+
+class Keeper:
+    """Renews everything that has used up a third of its time, in one call. Runs until the last task has ended."""
+
+    def __init__(self, state: State, link: Link, ttl_ms: int, registration: Mapping[str, object]) -> None:
+        self._state = state
+        self._link = link
+        self._ttl_ms = ttl_ms
+        self._registration = registration
+        self._poked = threading.Event()
+        self._patience = Patience(0.05, max(0.05, min(2.0, ttl_ms / 10_000)))
+        self._beat_at = 0.0
+        self.stopped = threading.Event()
+
+    def poke(self) -> None:
+        """Looks at all leases now: an operator did something."""
+        self._poked.set()
+
+    def stop(self) -> None:
+        self.stopped.set()
+        self._poked.set()
+
+    def serve(self) -> None:
+        pause = self._ttl_ms / 6_000
+        while not self.stopped.is_set():
+            everything = self._poked.is_set()
+            self._poked.clear()
+            try:
+                self._renew(everything)
+                self._beat()
+            except (psycopg.Error, EngineError) as error:
+                if not self._patience.failures:
+                    log.warning("cannot renew leases: %s", str(error).strip())
+                self.stopped.wait(self._patience.spend())
+                continue
+            if self._patience.failures:
+                log.info("renewing leases again")
+                self._patience.restore()
+            self._poked.wait(min(pause, HEARTBEAT_S / 2))
+
+    def _renew(self, everything: bool) -> None:
+        """Each claim and each renewal counts from the moment it was sent."""
+        due = monotonic() + self._ttl_ms / 1500  # less than two thirds left
+        runs = [
+            run
+            for run in list(self._state.runs.values())
+            if run.lost is None and not run.paused and (everything or run.deadline <= due)
+        ]
+        for start in range(0, len(runs), MOST):
+            self._renew_some(runs[start : start + MOST])
+        self._state.last_renewal = monotonic()
+
+    def _renew_some(self, runs: Sequence[Run]) -> None:
+        sent = monotonic()
+        rows = self._link.call(RENEW, {"handles": [run.handle for run in runs], "ttl_ms": self._ttl_ms})
+        for ordinal, left_ms, kind in rows:
+            run = runs[ordinal - 1]
+            if kind is None:
+                run.deadline = sent + left_ms / 1000
+                self._state.counters.renewed += 1
+            elif not (run.outcome or run.paused or run.pausing):
+                log.warning(
+                    "the lease of %s is gone: %s", run.kind, kind, extra={**fields(run), "reason": kind}
+                )
+                run.lose(kind)
+
+    def _beat(self) -> None:
+        if monotonic() < self._beat_at:
+            return
+        ((outcome,),) = self._link.call(HEARTBEAT, self._registration)
+        if outcome != "refreshed":
+            self._link.call(REGISTER, {**self._registration, "liveness_ms": LIVENESS_MS})
+        self._beat_at = monotonic() + HEARTBEAT_S
+
+
+class Watch:
+    """Never talks to anybody, so nothing can hold it up. It ends what has gone on for too long: tasks behind the end of
+    their lease, and calls that no longer get an answer."""
+
+    def __init__(
+        self, state: State, links: Sequence[Link], call_timeout_s: float, unload: Callable[[], None]
+    ) -> None:
+        self._unload = unload
+        self._state = state
+        self._links = links
+        self._call_timeout_s = call_timeout_s
+        self.stopped = threading.Event()
+
+    def hurry(self, call_timeout_s: float) -> None:
+        """The worker ends: from here on nobody waits for an answer any longer than that."""
+        self._call_timeout_s = min(self._call_timeout_s, call_timeout_s)
+
+    def serve(self) -> None:
+        pause = 0.1
+        while not self.stopped.wait(pause):
+            moment = monotonic()
+            nearest = moment + 0.5
+            for run in list(self._state.runs.values()):
+                if run.lost is not None or run.outcome or run.paused:
+                    continue
+                if run.deadline <= moment:
+                    log.warning("%s outlived its lease", run.kind, extra=fields(run))
+                    run.lose("lease_expired")
+                else:
+                    nearest = min(nearest, run.deadline)
+            for link in self._links:
+                if link.age() > self._call_timeout_s:
+                    log.error("no answer for %.0f s on the connection that %ss", link.age(), link.name)
+                    link.abort()
+            self._unload()
+            pause = max(0.005, nearest - moment)

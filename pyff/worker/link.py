@@ -1,0 +1,123 @@
+"""One connection of the worker: used by one thread, made again after it was lost."""
+
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Mapping
+from time import monotonic
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg import Connection, Cursor
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.rows import tuple_row
+
+from pyff.errors import translate
+
+KEEPALIVE = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+"""A peer that is gone is noticed within a minute. What the DSN says itself wins."""
+
+
+def conninfo(dsn: str) -> str:
+    given = conninfo_to_dict(dsn)
+    return make_conninfo(dsn, **{name: value for name, value in KEEPALIVE.items() if name not in given})
+
+
+class Link:
+    """`age` tells how long the call that is on has been going; `abort` ends it, from another thread."""
+
+    def __init__(self, dsn: str, name: str, *, prepare: bool = True) -> None:
+        self.name = name
+        self._dsn = dsn
+        self._prepare = prepare
+        self._connection: Connection[Any] | None = None
+        self._since: float | None = None
+        self._guard = threading.Lock()
+        self.calls = 0
+
+    def connect(self) -> Connection[Any]:
+        if self._connection is None:
+            self._since = monotonic()
+            try:
+                self._connection = Connection.connect(
+                    self._dsn,
+                    autocommit=True,
+                    prepare_threshold=5 if self._prepare else None,
+                    fallback_application_name="pyff-worker",
+                )
+            finally:
+                self._since = None
+        return self._connection
+
+    def call(self, sql: LiteralString, arguments: Mapping[str, object]) -> list[tuple[Any, ...]]:
+        """The rows of one statement, in a transaction of its own."""
+        connection = self.connect()
+        self._since = monotonic()
+        try:
+            with Cursor(connection, row_factory=tuple_row) as cursor:
+                cursor.execute(sql, arguments, prepare=self._prepare, binary=True)
+                rows = cursor.fetchall()
+        except psycopg.Error as error:
+            if connection.closed:
+                self.drop()
+            translated = translate(error)
+            if translated is error:
+                raise
+            raise translated from error
+        finally:
+            self._since = None
+        self.calls += 1
+        return rows
+
+    @property
+    def connected(self) -> bool:
+        return self._connection is not None
+
+    def age(self) -> float:
+        since = self._since
+        return 0.0 if since is None else monotonic() - since
+
+    def abort(self) -> None:
+        """Hangs up. The thread that waits for an answer gets an error."""
+        with self._guard:
+            connection = self._connection
+            if connection is None:
+                return
+            with (
+                contextlib.suppress(OSError, psycopg.Error),
+                socket.socket(fileno=os.dup(connection.fileno())) as s,
+            ):
+                s.shutdown(socket.SHUT_RDWR)
+
+    def drop(self) -> None:
+        with self._guard:
+            connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+class Patience:
+    """Pauses between tries that grow, until one succeeds."""
+
+    def __init__(self, first: float = 0.05, most: float = 0.8) -> None:
+        self._first = first
+        self._most = most
+        self._next = first
+        self.failures = 0
+
+    def spend(self) -> float:
+        self.failures += 1
+        pause = self._next
+        self._next = min(2 * self._next, self._most)
+        return pause
+
+    def restore(self) -> None:
+        self._next = self._first
+        self.failures = 0

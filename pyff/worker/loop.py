@@ -1,0 +1,122 @@
+"""Slots for coroutines: tasks of one event loop, which runs in a thread of its own."""
+
+import asyncio
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Iterable
+from time import monotonic
+
+from pyff.app.async_context import AsyncCtx
+from pyff.app.control import Paused
+from pyff.app.run import Run
+from pyff.async_engine import AsyncEngine
+from pyff.worker.execute import COMPLETE, judge
+from pyff.worker.state import State
+
+
+class Loop:
+    """Nothing of the worker itself runs here: a task that blocks the loop delays other async tasks, no lease."""
+
+    def __init__(self, state: State, dsn: str, size: int, *, prepare: bool) -> None:
+        self.state = state
+        self.size = size
+        self.ready: deque[Run] = deque()
+        self._dsn = dsn
+        self._prepare = prepare
+        self._running: dict[Run, asyncio.Task[None]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._engine: AsyncEngine | None = None
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def put(self, runs: Iterable[Run]) -> None:
+        loop = self._started()
+        self.ready.extend(runs)
+        loop.call_soon_threadsafe(self._fill)
+
+    def drain(self) -> list[Run]:
+        found = []
+        while self.ready:
+            try:
+                found.append(self.ready.popleft())
+            except IndexError:
+                break
+        return found
+
+    def interrupt(self, run: Run) -> None:
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._cancel, run)
+
+    def close(self) -> None:
+        if self._loop is not None and self._thread is not None:
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(5)
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._serve, name="pyff-loop", daemon=True)
+                self._thread.start()
+            return self._loop
+
+    def _serve(self) -> None:
+        assert self._loop is not None  # noqa: S101
+        loop = self._loop
+        asyncio.set_event_loop(loop)
+        try:
+            loop.run_forever()
+        finally:
+            with contextlib.suppress(Exception):
+                if self._engine is not None:
+                    loop.run_until_complete(asyncio.wait_for(self._engine.close(), 5))
+            loop.close()
+
+    def _fill(self) -> None:
+        while self.ready and len(self._running) < self.size:
+            run = self.ready.popleft()
+            run.interrupt = self.interrupt
+            self._running[run] = asyncio.get_running_loop().create_task(self._execute(run))
+        self.state.starved(len(self.ready))
+
+    def _cancel(self, run: Run) -> None:
+        task = self._running.get(run)
+        if task is not None and run.started:  # one that has not begun sees for itself that it is lost
+            task.cancel(run.lost)
+
+    async def _execute(self, run: Run) -> None:
+        task = run.task
+        started = monotonic()
+        try:
+            signature = task.signature  # type: ignore[union-attr]
+            args = signature.decode(run.payload)
+            run.started = started
+            run.check()
+            if signature.wants_context:
+                value = await task.fn(AsyncCtx(run, self._its_engine()), *args)  # type: ignore[union-attr]
+            else:
+                value = await task.fn(*args)  # type: ignore[union-attr]
+            if run.lost is not None or run.paused:
+                judge(run, Paused())
+            else:
+                run.result = signature.result.encode(value)
+                run.outcome = COMPLETE
+        except BaseException as error:
+            judge(run, error)
+        run.busy_s = monotonic() - started
+        del self._running[run]
+        self.state.finish(run)
+        self._fill()
+
+    def _its_engine(self) -> AsyncEngine:
+        if self._engine is None:
+            self._engine = AsyncEngine(
+                self._dsn,
+                prepare_threshold=5 if self._prepare else None,
+                check_schema=False,
+                max_size=max(2, min(self.size, 10)),
+            )
+        return self._engine

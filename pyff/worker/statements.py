@@ -1,0 +1,51 @@
+"""The worker's own calls: the functions of the engine, asked for those columns only that the worker uses."""
+
+from typing import Final
+
+CLAIM: Final = """
+    select c.handle, c.handle_kind, c.execution_id, c.execution_kind, c.payload, c.attempt_index, c.flow_id, c.lane_id,
+           c.namespace, nullif(c.tags, '{}'),
+           case when c.attempt_timeout_at_ms is not null or c.deadline_at_ms is not null
+                then c.lease_expires_at_ms - ff_now_ms() end
+      from ff_claim_many(p_lane_id => %(lane)s, p_worker_id => %(worker_id)s,
+                         p_worker_instance_id => %(instance_id)s, p_limit => %(limit)s,
+                         p_capabilities => %(capabilities)s, p_lease_ttl_ms => %(ttl_ms)s,
+                         p_namespace => %(namespace)s) c
+"""
+"""The last column: what is left of a lease that may be shorter than asked for."""
+
+COMPLETE: Final = """
+    select r.ordinal, r.error_kind
+      from ff_complete_many(p_handles => %(handles)s, p_results => %(results)s, p_result_encoding => %(encoding)s) r
+     where r.outcome <> 'completed'
+"""
+
+RENEW: Final = """
+    select r.ordinal, r.lease_expires_at_ms - ff_now_ms(), r.error_kind
+      from ff_renew_many(p_handles => %(handles)s, p_lease_ttl_ms => %(ttl_ms)s) r
+"""
+
+FAIL: Final = """
+    select f.outcome, f.public_state, f.delay_until_ms - ff_now_ms()
+      from ff_fail(p_handle => %(handle)s, p_reason => %(reason)s, p_classification => %(classification)s,
+                   p_category => %(category)s) f
+"""
+
+RELEASE: Final = "select d.outcome from ff_delay(p_handle => %(handle)s, p_delay_ms => %(delay_ms)s) d"
+
+REGISTER: Final = """
+    select r.outcome from ff_register_worker(p_worker_id => %(worker_id)s, p_worker_instance_id => %(instance_id)s,
+                                             p_lanes => %(lanes)s, p_capabilities => %(capabilities)s,
+                                             p_liveness_ttl_ms => %(liveness_ms)s, p_namespace => %(namespace)s) r
+"""
+
+HEARTBEAT: Final = """
+    select h.outcome from ff_heartbeat_worker(p_worker_instance_id => %(instance_id)s, p_namespace => %(namespace)s) h
+"""
+
+GOODBYE: Final = """
+    select m.outcome from ff_mark_worker_dead(p_worker_instance_id => %(instance_id)s, p_reason => 'stopped',
+                                              p_namespace => %(namespace)s) m
+"""
+
+TICK: Final = "select t.step, t.processed, t.errors, t.more from ff_tick(p_max_ms => %(max_ms)s) t"

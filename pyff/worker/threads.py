@@ -1,0 +1,167 @@
+"""Slots for plain functions: threads that are started when they are needed."""
+
+import ctypes
+import threading
+from collections import deque
+from collections.abc import Iterable
+from time import monotonic
+
+from pyff.app.context import Ctx
+from pyff.app.control import Paused, TaskCancelled
+from pyff.app.run import Run
+from pyff.engine import Engine
+from pyff.worker.execute import COMPLETE, judge
+from pyff.worker.state import State
+
+_raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+_raise_in.argtypes = (ctypes.c_ulong, ctypes.py_object)
+
+
+class Slot:
+    """A thread, the run it is at, and the lock under which it is interrupted."""
+
+    def __init__(self, pool: "Threads", number: int) -> None:
+        self._pool = pool
+        self._parked = threading.Lock()
+        self._parked.acquire()
+        self._guard = threading.Lock()
+        self._run: Run | None = None
+        self._thread = threading.Thread(target=self._loop, name=f"pyff-slot-{number}", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        self._parked.release()
+
+    def interrupt(self, run: Run) -> None:
+        """Raises TaskCancelled in the code of the run, at its next instruction; a blocking call ends first."""
+        with self._guard:
+            if self._run is run and self._thread.ident is not None:
+                _raise_in(self._thread.ident, ctypes.py_object(TaskCancelled))
+
+    def recall(self) -> None:
+        """Takes an interrupt back that has not struck yet."""
+        _raise_in(self._thread.ident or 0, None)
+
+    def _loop(self) -> None:
+        pool = self._pool
+        pool.waking = False
+        while True:
+            run = pool.take(self)
+            if run is None:
+                self._parked.acquire()
+                pool.waking = False
+                if pool.closed:
+                    return
+                continue
+            self._execute(run)
+            pool.state.finish(run)
+
+    def _execute(self, run: Run) -> None:
+        task = run.task
+        started = monotonic()
+        try:
+            signature = task.signature  # type: ignore[union-attr]
+            args = signature.decode(run.payload)
+            run.started = started
+            try:
+                run.interrupt, run.recall = self.interrupt, self.recall
+                with self._guard:
+                    self._run = run
+                if run.lost is not None:
+                    raise TaskCancelled(run.lost)
+                fn = task.fn  # type: ignore[union-attr]
+                value = fn(Ctx(run, self._pool.engine), *args) if signature.wants_context else fn(*args)
+            finally:
+                self._leave(run)
+            if run.lost is not None or run.paused:
+                judge(run, Paused())
+            else:
+                run.result = signature.result.encode(value)
+                run.outcome = COMPLETE
+        except BaseException as error:
+            judge(run, error)
+        run.busy_s = monotonic() - started
+
+    def _leave(self, run: Run) -> None:
+        """From here on nobody interrupts this thread: it is between two runs."""
+        struck = None
+        while True:
+            try:
+                with self._guard:
+                    self._run = None
+                    if run.lost is not None:
+                        self.recall()
+                break
+            except TaskCancelled as late:  # it struck here
+                struck = late
+        if struck is not None:
+            raise struck
+
+
+class Threads:
+    def __init__(self, state: State, engine: Engine, size: int) -> None:
+        self.state = state
+        self.engine = engine
+        self.size = size
+        self.ready: deque[Run] = deque()
+        self.closed = False
+        self.waking = False
+        self._idle: deque[Slot] = deque()
+        self._slots: list[Slot] = []
+        self._starting = threading.Lock()
+
+    def put(self, runs: Iterable[Run]) -> None:
+        self.ready.extend(runs)
+        self._wake()
+
+    def take(self, slot: Slot) -> Run | None:
+        """The next run, or None: then the slot is parked, and has to wait until it is woken."""
+        ready = self.ready
+        try:
+            run = ready.popleft()
+        except IndexError:
+            self._idle.append(slot)
+            if not ready:
+                self.state.starved(0)
+                return None
+            try:
+                self._idle.remove(slot)
+            except ValueError:  # somebody is waking it already
+                return None
+            return self.take(slot)
+        left = len(ready)
+        self.state.starved(left)
+        if left and not self.waking:
+            self._wake()
+        return run
+
+    def drain(self) -> list[Run]:
+        """The runs that no slot has begun."""
+        found = []
+        while self.ready:
+            try:
+                found.append(self.ready.popleft())
+            except IndexError:
+                break
+        return found
+
+    def close(self) -> None:
+        self.closed = True
+        while self._idle:
+            try:
+                self._idle.pop().wake()
+            except IndexError:
+                break
+
+    def _wake(self) -> None:
+        """One slot at a time: it wakes the next one, if there is work left when it runs."""
+        try:
+            slot = self._idle.pop()
+        except IndexError:
+            with self._starting:
+                if len(self._slots) < self.size and not self.closed:
+                    self.waking = True
+                    self._slots.append(Slot(self, len(self._slots)))
+            return
+        self.waking = True
+        slot.wake()

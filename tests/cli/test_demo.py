@@ -1,0 +1,47 @@
+"""`pyff demo` around its story: whose server it is, and what it tells programs."""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from pyff import demo, postgres
+from pyff.cli.demo import _database
+
+
+@pytest.fixture
+def home(monkeypatch):
+    with tempfile.TemporaryDirectory(prefix="pyff-test-", dir="/tmp") as home:  # a short path, for the socket
+        Path(home).chmod(0o755)
+        monkeypatch.delenv("PYFF_DSN", raising=False)
+        monkeypatch.setenv("PYFF_HOME", home)
+        yield
+        postgres.stop()
+
+
+def test_the_server_stays_if_it_is_to_be_kept_and_ends_if_it_was_started_for_the_story(home):
+    with _database(argparse.Namespace(dsn=None, keep=True)) as kept:
+        assert postgres.status().dsn == kept
+    assert postgres.status().dsn == kept
+    with _database(argparse.Namespace(dsn=None, keep=False)) as again:
+        assert again == kept
+    assert postgres.status().dsn == kept, "it was running before"
+    postgres.stop()
+    with _database(argparse.Namespace(dsn=None, keep=False)):
+        assert postgres.status().dsn
+    assert postgres.status().dsn is None
+
+
+def test_the_demonstration_tells_programs_where_to_look(pyff, monkeypatch):
+    """The story itself: tests/demo."""
+    told = demo.Story("demo-7", "018f3a2e-7b6c-7d1e-9f00-aabbccddee07", 9.5)
+    monkeypatch.setattr(demo, "run", lambda dsn, screen: told)
+    assert pyff("demo", "--json").object == {
+        "namespace": told.namespace,
+        "flow_id": told.flow_id,
+        "seconds": told.seconds,
+    }
+    said = pyff("demo").out
+    assert said.startswith("database ready: schema version ")
+    assert "where namespace = 'demo-7'" in said

@@ -1,0 +1,163 @@
+"""Ctrl-c while a command starts, and output that nobody reads: for every command."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+from pyff.cli import main
+from tests.cli.test_every_command import EVERY, LEAVES, arguments, names
+from tests.sql import create, one, take
+
+ROOT = Path(__file__).parents[2]
+ENDS = {("top",): ["--once"], ("maintain",): ["--once"]}  # without it they go on for ever
+
+
+def environment(**more):
+    return {name: value for name, value in os.environ.items() if name != "PYFF_DSN"} | more
+
+
+INTERRUPTED = """
+import os, signal, sys
+wanted, sys.argv = sys.argv[1], ["pyff", *sys.argv[2:]]
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == wanted:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+from pyff.__main__ import run
+sys.exit(run())
+"""
+
+
+@pytest.mark.parametrize(
+    "module", ["pyff.cli", "argparse", "pyff.cli.sql", "pyff.cli.exits", "psycopg", "pyff.engine"]
+)
+def test_ctrl_c_while_it_starts_is_exit_code_130_without_a_word(module):
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, module, "ls", "--dsn", "host=/nonexistent"],
+        capture_output=True,
+        env=environment(PYTHONPATH=str(ROOT)),
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b""), done
+
+
+def test_who_ignores_ctrl_c_is_not_ended_by_it():
+    """As in `nohup`, and for what a script has put into the background."""
+    ignoring = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n" + INTERRUPTED
+    done = subprocess.run(
+        [sys.executable, "-c", ignoring, "argparse", "ls", "--dsn", "host=/nonexistent"],
+        capture_output=True,
+        env=environment(PYTHONPATH=str(ROOT)),
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 4, done
+
+
+@pytest.fixture
+def somewhere(db, dsn, monkeypatch, tmp_path):
+    """A database with something in it, so that there is something to say; a server directory of our own."""
+    create(db, "mail", execution_id="{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07")
+    create(db, "7")
+    one(db, "ff_fail", handle=take(db, "7")["handle"], classification="permanent")
+    monkeypatch.setenv("PYFF_HOME", str(tmp_path))
+    monkeypatch.delenv("PYFF_DSN", raising=False)
+    return dsn
+
+
+def given(path, dsn):
+    reaching = ["--dsn", dsn] if "--dsn" in LEAVES[path]._option_string_actions else []
+    return [*arguments(path), *ENDS.get(path, []), *reaching]
+
+
+def run_into(args, stream, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", stream)
+    try:
+        return main(args)
+    except SystemExit as left:
+        return left.code
+    finally:
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.close()
+
+
+@pytest.fixture
+def unread():
+    """The end of a pipe that nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    return os.fdopen(writer, "w")
+
+
+CODES = {0, 1, 2, 3, 4, 5}
+SKIPPED = {("server", "start"), ("server", "stop"), ("demo",), ("bench",), ("worker",)}  # they take long
+SPEAKING = [path for path in LEAVES if path not in SKIPPED]
+
+
+@names(SPEAKING)
+def test_output_that_nobody_reads_is_no_error_of_ours(path, somewhere, unread, monkeypatch, capfd):
+    code = run_into(given(path, somewhere), unread, monkeypatch)
+    said = capfd.readouterr().err
+    assert "Traceback" not in said
+    assert said.count("\n") <= 1, said
+    assert code in {141, *CODES}
+
+
+@names(SPEAKING)
+def test_closed_output_is_no_error(path, somewhere, monkeypatch, capfd):
+    code = run_into(given(path, somewhere), None, monkeypatch)
+    assert code in CODES
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@names(EVERY)
+def test_help_that_nobody_reads_is_no_error(path, unread, monkeypatch, capfd):
+    assert run_into([*path, "--help"], unread, monkeypatch) == 141
+    assert capfd.readouterr().err == ""
+
+
+def test_a_full_disk_is_told(somewhere, monkeypatch, capfd):
+    if not Path("/dev/full").is_char_device():
+        pytest.skip("there is no /dev/full here")
+    full = os.fdopen(os.open("/dev/full", os.O_WRONLY), "w")
+    assert run_into(["ls", "--dsn", somewhere], full, monkeypatch) == 1
+    said = capfd.readouterr().err
+    assert said.count("\n") == 1
+    assert "No space left" in said
+
+
+@pytest.mark.parametrize(("lines", "columns"), [(24, 80), (3, 10), (1, 1), (0, 0)])
+def test_a_terminal_of_any_size_will_do(db, dsn, lines, columns):
+    create(db, "mail")
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    commands = [["top", "--once"], ["ls"], ["doctor", "--only", "clock"]]
+    script = "\n".join([
+        "from pyff.cli import main",
+        *(f"main({[*command, '--dsn', dsn]!r})" for command in commands),
+        "main(['--help'])",
+    ])  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdin=slave, stdout=slave, stderr=slave, env=environment(PYTHONPATH=str(ROOT), NO_COLOR="1"),
+    )  # fmt: skip
+    os.close(slave)
+    got = b""
+    with contextlib.suppress(OSError):
+        while piece := os.read(master, 65536):
+            got += piece
+    os.close(master)
+    assert process.wait(60) == 0, got
+    assert b"Traceback" not in got
+    assert b"\x1b[3" not in got
+    assert b"sound: clock" in got

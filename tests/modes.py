@@ -1,0 +1,81 @@
+"""Other ways to run the tests: stricter isolation, and through PgBouncer. See conftest.py."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from tests.pgbouncer import PORT, pooled, through
+
+ISOLATION = os.environ.get("PYFF_TEST_ISOLATION", "").replace("_", " ")
+STRICT = ISOLATION not in {"", "read committed"}
+PGBOUNCER = os.environ.get("PYFF_TEST_PGBOUNCER") == "1"
+# Of every server that tests start for themselves.
+SERVER: dict[str, str] = {"default_transaction_isolation": ISOLATION} if ISOLATION else {}
+
+MARKS = {
+    "read_committed(reason)": "holds at READ COMMITTED alone",
+    "no_serializable(reason)": "has a transaction that SERIALIZABLE must refuse",
+    "own_session(reason)": "needs a server connection of its own, which a pooler does not give",
+}
+# Programs that connect as they please.
+PROGRAMS = {"bench", "bootstrap", "chaos", "cli", "demo", "docs", "examples", "packaging", "postgres"}
+PROGRAMS |= {"app", "migrate", "testing_kit", "upgrades", "worker"}
+
+
+@contextmanager
+def way(server: str) -> Iterator[Callable[[str], str]]:
+    """How tests reach a database of this server: as it is, or through a pooler that is there meanwhile."""
+    if not PGBOUNCER:
+        yield lambda dsn: dsn
+        return
+    with pooled(server, size=60) as pooler:
+        yield lambda dsn: through(pooler, dsn)
+
+
+def configure(config: pytest.Config) -> None:
+    for name, meaning in MARKS.items():
+        config.addinivalue_line("markers", f"{name}: {meaning}")
+    if ISOLATION not in {"", "read committed", "repeatable read", "serializable"}:
+        raise pytest.UsageError(f"PYFF_TEST_ISOLATION: no such level: {ISOLATION}")
+    if PGBOUNCER:
+        _prepare_nothing()
+
+
+def leave_out(items: list[pytest.Item]) -> None:
+    modes = {
+        "read_committed": STRICT,
+        "no_serializable": ISOLATION == "serializable",
+        "own_session": PGBOUNCER,
+    }
+    for item in items:
+        if PGBOUNCER and item.path.parent.name in PROGRAMS:
+            item.add_marker(pytest.mark.skip(reason="runs programs, which connect by themselves"))
+        for name, mode in modes.items():
+            if mode and (mark := item.get_closest_marker(name)):
+                item.add_marker(pytest.mark.skip(reason=f"{name}: {mark.args[0]}"))
+
+
+def _prepare_nothing() -> None:
+    """As docs/dba.md says: no prepared statements through this pooler, whoever connects."""
+    for cls in (psycopg.Connection, psycopg.AsyncConnection):
+        _patch(cls)
+    psycopg.connect = psycopg.Connection.connect
+
+
+def _patch(cls: Any) -> None:
+    real = cls.connect.__func__
+
+    @wraps(real)
+    def connect(kind: Any, conninfo: str = "", **options: Any) -> Any:
+        port = options.get("port") or conninfo_to_dict(conninfo).get("port")
+        if str(port) == str(PORT):
+            options["prepare_threshold"] = None
+        return real(kind, conninfo, **options)
+
+    cls.connect = classmethod(connect)

@@ -1,0 +1,11 @@
+"""A short campaign: the engine is sound under load, and planted bugs are noticed. The long ones are commands."""
+
+from tests.prove.mutants import hunt
+
+PLANTED = ["completion event not emitted", "result not stored", "a frame is lost"]
+
+
+def test_the_engine_is_sound_under_load_and_planted_bugs_are_noticed():
+    caught = {catch.mutant and catch.mutant.name: catch for catch in hunt(2, PLANTED, clients=3)}
+    assert caught.pop(None).evidence == ""
+    assert {name for name, catch in caught.items() if catch.evidence} == set(PLANTED)

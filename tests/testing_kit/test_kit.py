@@ -1,0 +1,189 @@
+"""The testing kit: draining, the clock, and the plugin in a user's own suite."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from pyff import App, AsyncCtx, Ctx, Engine, Fixed
+from pyff.testing import advance, drain, freeze, unfreeze
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def app():
+    return App()
+
+
+def test_everything_can_happen_inside_a_transaction_that_is_rolled_back(app, dsn):
+    @app.task()
+    def child(n: int) -> int:
+        return n
+
+    @app.task(retry=Fixed(max=1, delay_ms=0))
+    def parent(ctx: Ctx) -> int:
+        if ctx.attempt == 0:
+            raise OSError
+        return sum(ctx.gather(ctx.spawn(child, 1), ctx.spawn(child, 2)))
+
+    @app.task()
+    async def later(ctx: AsyncCtx) -> str:
+        await ctx.sleep(60_000)
+        return "slept"
+
+    with psycopg.connect(dsn) as mine:
+        handle, other = parent.enqueue(conn=mine), later.enqueue(conn=mine)
+        report = drain(app, mine)
+        assert (len(report.completed), len(report.retried)) == (3, 1)
+        assert set(report.paused) == {handle.execution_id, other.execution_id}
+        advance(mine, 60_000)
+        assert drain(app, mine).completed == [other.execution_id]
+        stored = mine.execute(
+            "select convert_from(result, 'UTF8') from ff_attempt where result is not null"
+        ).fetchall()
+        assert sorted(stored) == [('"slept"',), ("1",), ("2",), ("3",)]
+        mine.rollback()
+        assert mine.execute("select count(*) from ff_exec_core").fetchone() == (0,)
+
+
+def test_a_call_that_is_refused_does_not_spoil_the_transaction(app, dsn):
+    @app.task()
+    def careful(ctx: Ctx) -> str:
+        try:
+            ctx.emit(b"x", type="NOT A TYPE")
+        except ValueError:
+            return "no"
+        except Exception as error:
+            return type(error).__name__
+        return "?"
+
+    with psycopg.connect(dsn) as mine:
+        careful.enqueue(conn=mine)
+        drain(app, mine, reraise=True)
+        assert mine.execute("select convert_from(result, 'UTF8') from ff_attempt").fetchone() == (
+            '"InvalidFrameType"',
+        )
+
+
+def test_reraise_shows_what_a_task_raised(app, db, dsn):
+    @app.task()
+    def bad() -> None:
+        raise LookupError("here")
+
+    with Engine(dsn) as engine:
+        bad.enqueue(conn=engine)
+        with pytest.raises(LookupError, match="here"):
+            drain(app, db, reraise=True)
+        bad.enqueue(conn=engine)
+        report = drain(app, db)
+    assert (report.runs, len(report.failed), [str(e) for e in report.errors]) == (1, 1, ["here"])
+
+
+def test_a_task_that_never_comes_to_rest_is_told(app, db, dsn):
+    @app.task(retry=Fixed(max=1000, delay_ms=0))
+    def restless() -> None:
+        raise OSError
+
+    with Engine(dsn) as engine:
+        restless.enqueue(conn=engine)
+    with pytest.raises(RuntimeError, match="still not done after 20 runs, the last one of 'restless'"):
+        drain(app, db, most=20)
+
+
+def test_what_the_app_does_not_know_is_reported(app, db, dsn):
+    with Engine(dsn) as engine:
+        made = engine.create_execution("default", execution_kind="stranger")
+    assert drain(app, db).unknown == [made.execution_id]
+
+
+def test_needs_are_met_unless_capabilities_say_otherwise(app, db, dsn):
+    @app.task(needs={"gpu"})
+    def render() -> None: ...
+
+    with Engine(dsn) as engine:
+        render.enqueue(conn=engine)
+    assert drain(app, db, capabilities=()).runs == 0
+    assert drain(app, db).runs == 1
+
+
+async def test_an_async_test_can_drain_async_tasks(app, db, dsn):
+    @app.task()
+    async def work(ctx: AsyncCtx) -> None:
+        await ctx.progress(1)
+
+    with Engine(dsn) as engine:
+        work.enqueue(conn=engine)
+    assert len(drain(app, db, reraise=True).completed) == 1
+
+
+def test_the_clock_can_be_moved_stopped_and_let_go(db):
+    real = db.execute("select ff_now_ms()").fetchone()[0]
+    ahead = advance(db, 3_600_000)
+    assert 3_600_000 <= ahead - real < 3_660_000
+    assert advance(db, 3_600_000) - ahead >= 3_600_000
+    assert freeze(db, 5_000) == 5_000
+    assert advance(db, 10) == 5_010
+    assert db.execute("select ff_now_ms()").fetchone()[0] == 5_010
+    unfreeze(db)
+    assert abs(db.execute("select ff_now_ms()").fetchone()[0] - real) < 60_000
+
+
+SUITE = """
+import psycopg
+import pytest
+from shop import app, charge
+
+@pytest.fixture(scope="session")
+def pyff_prepare():
+    def prepare(dsn):
+        with psycopg.connect(dsn) as conn:
+            conn.execute("create table orders (id int)")
+    return prepare
+
+@pytest.mark.parametrize("again", [1, 2])
+def test_charging_waits_a_day(pyff_kit, again):
+    with pyff_kit.conn.transaction():
+        pyff_kit.conn.execute("insert into orders values (1)")
+        handle = charge.enqueue(1, key="order-1", conn=pyff_kit.conn)
+    assert handle.outcome == "created"
+    pyff_kit.drain(app)
+    assert handle.state() == "delayed"
+    pyff_kit.advance(86_400_000)
+    pyff_kit.drain(app)
+    assert handle.result(0) == "charged"
+    assert pyff_kit.conn.execute("select count(*) from orders").fetchone() == (1,)
+
+def test_an_engine_of_its_own(pyff_dsn, pyff_kit):
+    assert pyff_kit.engine.ping().ok
+"""
+
+SHOP = """
+import pyff
+app = pyff.App()
+
+@app.task()
+def charge(ctx: pyff.Ctx, order: int) -> str:
+    ctx.sleep(86_400_000)
+    return "charged"
+"""
+
+
+def test_the_plugin_serves_a_users_own_suite(tmp_path):
+    (tmp_path / "test_shop.py").write_text(SUITE)
+    (tmp_path / "shop.py").write_text(SHOP)
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["pyff.testing.plugin"]\n')
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(tmp_path)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{tmp_path}"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 passed" in done.stdout

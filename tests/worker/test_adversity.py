@@ -1,0 +1,455 @@
+"""Tasks that misbehave, and a database that does: the worker stays, and says what happened."""
+
+import asyncio
+import logging
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from pyff import AsyncCtx, Ctx, EngineError, Fail, Fixed, TaskCancelled, TaskFailed, Worker, send_signal
+from pyff.app.run import Run, Shield
+from pyff.failure import Failure
+from pyff.worker import finisher
+from pyff.worker.claimer import Claimer
+from pyff.worker.loop import Loop
+from pyff.worker.state import State
+from tests.worker.conftest import until
+
+WAITING = (
+    "select pid from pg_stat_activity where datname = current_database() and application_name = 'pyff'"
+    " and wait_event_type = 'Lock'"
+)
+
+
+def sound(db):
+    assert db.execute("select * from ff_check_invariants()").fetchall() == []
+
+
+class MuteError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError("caf\udce9.txt"), "caf"),
+        (ValueError("a\x00b"), "ab"),
+        (MuteError(), "MuteError"),
+        (type("E" * 400, (Exception,), {})("long name"), "long name"),
+        (ValueError("x" * 10_000_000), "xxx"),
+        (Fail("reason", category=""), "reason"),
+        (Fail("reason\udcff\x00", category="odd\x00\udcff"), "reason"),
+        (Fail(None, category=7), "None"),  # type: ignore[arg-type]
+    ],
+    ids=[
+        "surrogates",
+        "nul",
+        "no text",
+        "long name",
+        "long text",
+        "no category",
+        "odd category",
+        "no reason",
+    ],
+)
+def test_whatever_a_task_raises_it_ends_failed_and_the_worker_goes_on(app, work, error, said, monkeypatch):
+    monkeypatch.setattr(
+        logging.getLogger("pyff.worker"), "disabled", True
+    )  # pytest cannot pass such texts on
+
+    @app.task()
+    def raises() -> None:
+        raise error
+
+    @app.task()
+    def fine() -> str:
+        return "fine"
+
+    work()
+    failed = raises.enqueue()
+    with pytest.raises(TaskFailed) as caught:
+        failed.result(20)
+    assert said in caught.value.reason
+    assert fine.enqueue().result(20) == "fine"
+
+
+def test_a_result_that_cannot_be_stored_fails_the_task_for_good(app, work, monkeypatch):
+    monkeypatch.setattr(finisher, "LARGEST", 1000)
+    monkeypatch.setattr(finisher, "MOST_BYTES", 500)
+
+    @app.task(retry=Fixed(max=3, delay_ms=0))
+    def large() -> bytes:
+        return bytes(2000)
+
+    work()
+    handle = large.enqueue()
+    with pytest.raises(TaskFailed, match="2000 bytes"):
+        handle.result(20)
+    assert handle.describe().total_attempt_count == 1
+
+
+def test_large_results_go_in_several_calls(app, work, monkeypatch, db):
+    monkeypatch.setattr(finisher, "MOST_BYTES", 100_000)
+    sizes = []
+    call = finisher.Finisher._complete
+
+    def noting(self, batch, encoding):
+        sizes.append(sum(len(run.result or b"") for run in batch))
+        call(self, batch, encoding)
+
+    monkeypatch.setattr(finisher.Finisher, "_complete", noting)
+
+    @app.task()
+    def large(n: int) -> bytes:
+        return bytes(30_000)
+
+    handles = large.enqueue_many([(n,) for n in range(60)])
+    work()
+    assert [len(h.result(20)) for h in handles] == [30_000] * 60
+    assert max(sizes) <= 100_000
+    assert sum(sizes) == 60 * 30_000
+    sound(db)
+
+
+def test_steps_side_by_side_are_not_run_again_either(app, work):
+    """The first one reads what is recorded, and the others wait for that."""
+    ran = []
+
+    async def do(name: str) -> str:
+        ran.append(name)
+        return name
+
+    @app.task(retry=Fixed(max=1, delay_ms=0))
+    async def coroutine(ctx: AsyncCtx) -> list[str]:
+        found = await asyncio.gather(*(ctx.step(f"step {n}", do, f"async {n}") for n in range(5)))
+        if ctx.attempt == 0:
+            raise OSError
+        return list(found)
+
+    def do_plain(name: str) -> str:
+        ran.append(name)
+        return name
+
+    @app.task(retry=Fixed(max=1, delay_ms=0))
+    def plain(ctx: Ctx) -> list[str]:
+        with ThreadPoolExecutor(5) as pool:
+            began = [pool.submit(ctx.step, f"step {n}", do_plain, f"plain {n}") for n in range(5)]
+            found = [each.result() for each in began]
+        if ctx.attempt == 0:
+            raise OSError
+        return found
+
+    work()
+    handles = [coroutine.enqueue(), plain.enqueue()]
+    assert [h.result(20) for h in handles] == [[f"{k} {n}" for n in range(5)] for k in ("async", "plain")]
+    assert sorted(ran) == sorted(f"{k} {n}" for k in ("async", "plain") for n in range(5))
+
+
+def test_a_call_of_the_database_is_not_interrupted_half_way(app, work, connect):
+    """The exception comes when the call has returned: a connection of the pool must not be lost with it."""
+    told, go, begun = [], threading.Event(), threading.Event()
+
+    @app.task()
+    def reports(ctx: Ctx) -> None:
+        begun.set()
+        go.wait(20)
+        try:
+            ctx.progress(5)
+            told.append("went on")
+        except TaskCancelled as error:
+            told.append(str(error))
+            raise
+
+    worker = work(lease_ttl_ms=60_000)
+    handle = reports.enqueue()
+    begun.wait(20)
+    blocker, watcher = connect(autocommit=False), connect()
+    blocker.execute("select from ff_exec_core for update")
+    go.set()
+    until(lambda: len(watcher.execute(WAITING).fetchall()) == 1)
+    (run,) = worker._state.runs.values()
+    run.lose("lease_revoked")
+    time.sleep(0.3)
+    assert told == []
+    blocker.rollback()
+    until(lambda: told)
+    assert told == ["lease_revoked"]
+    assert worker._engine._pool.get_stats().get("returns_bad", 0) == 0
+    until(lambda: worker.health().leases == 0)
+    assert handle.state() == "active"  # the test took it away, and told nobody else
+
+
+def test_a_renewal_that_is_refused_because_the_task_has_just_paused_means_nothing(app, work, engine, caplog):
+    """The wait has begun in the database, and the task has not heard of it yet."""
+    told, met = [], []
+
+    @app.task()
+    def waits(ctx: Ctx, how: str) -> str:
+        try:
+            if how == "wait":
+                return ctx.wait("answer", on_token=told.append).name
+            ctx.sleep(1)
+        except TaskCancelled as error:
+            told.append(error)
+            raise
+        return "slept"
+
+    worker = work(lease_ttl_ms=60_000)
+    renewals = worker._links["renew"]
+
+    def late(verb):
+        def call(*args, **kwargs):
+            answer = verb(*args, **kwargs)
+            for _ in range(2):  # the first may have begun before
+                worker._keeper.poke()
+                until(lambda wanted=renewals.calls + 1: renewals.calls >= wanted)
+            met.append(verb.__name__)
+            return answer
+
+        return call
+
+    worker._engine.try_suspend = late(worker._engine.try_suspend)
+    worker._engine.delay = late(worker._engine.delay)
+    waiting, sleeping = waits.enqueue("wait"), waits.enqueue("sleep")
+    assert sleeping.result(20) == "slept"
+    until(lambda: waiting.state() == "suspended")
+    until(lambda: worker.health().paused == 2)
+    send_signal(told[0], "yes", conn=engine)
+    assert waiting.result(20) == "yes"
+    assert sorted(met) == ["delay", "try_suspend"]
+    assert len(told) == 1
+    assert worker.health().lost == 0
+
+
+def test_a_database_that_hangs_up_in_the_middle_is_no_failure_of_the_task(app, work, db, connect):
+    """Calls that would count twice are not repeated: the task is done again instead, as the same attempt."""
+    begun, go = threading.Semaphore(0), threading.Event()
+    runs = []
+
+    @app.task()
+    def emits(ctx: Ctx) -> int:
+        runs.append("plain")
+        if runs.count("plain") == 1:
+            begun.release()
+            go.wait(20)
+        ctx.emit("x")
+        return 1
+
+    @app.task()
+    async def emits_too(ctx: AsyncCtx) -> int:
+        runs.append("async")
+        if runs.count("async") == 1:
+            begun.release()
+            await asyncio.to_thread(go.wait, 20)
+        await ctx.emit("x")
+        return 2
+
+    worker = work(lease_ttl_ms=60_000)
+    handles = [emits.enqueue(), emits_too.enqueue()]
+    begun.acquire(timeout=20), begun.acquire(timeout=20)
+    blocker = connect(autocommit=False)
+    blocker.execute("select from ff_exec_core for update")
+    go.set()
+    until(lambda: len(db.execute(WAITING).fetchall()) == 2)
+    db.execute(f"select pg_terminate_backend(pid) from ({WAITING}) x")
+    until(lambda: worker.health().released == 0 and worker.health().running == 0)
+    blocker.rollback()
+    assert [h.result(20) for h in handles] == [1, 2]
+    assert sorted(runs) == ["async", "async", "plain", "plain"]
+    assert [h.describe().total_attempt_count for h in handles] == [1, 1]
+
+
+def test_an_interrupt_and_a_shield_do_not_meet_half_way():
+    run = Run("h", "fresh", "{fp:0}:x", "t", None, 0)
+    did, recalled, waiting = [], [], []
+
+    def shielded() -> None:
+        try:
+            with Shield(run):
+                did.append("inside")
+        except TaskCancelled as error:
+            did.append(str(error))
+
+    def interrupt(_: Run) -> None:
+        thread = threading.Thread(target=shielded)
+        thread.start()
+        thread.join(0.2)
+        waiting.append(thread)
+
+    run.interrupt, run.recall = interrupt, lambda: recalled.append(True)
+    run.lose("lease_revoked")
+    run.lose("lease_expired")
+    waiting[0].join(20)
+    assert len(waiting) == 1  # told once
+    assert (did, recalled, run.shields) == (["lease_revoked"], [True], 0)
+
+
+def test_a_step_whose_result_could_not_be_read_again_is_not_recorded(app, work, engine):
+    def wrong() -> int:
+        return "seven"  # type: ignore[return-value]
+
+    @app.task()
+    def uses(ctx: Ctx) -> int:
+        return ctx.step("wrong", wrong)
+
+    work()
+    handle = uses.enqueue()
+    with pytest.raises(TaskFailed, match="expected int, got str"):
+        handle.result(20)
+    assert engine.read_steps(handle.execution_id) == []
+
+
+def test_a_step_with_too_much_to_record_fails_the_task_for_good(app, work, engine):
+    ran = []
+
+    def much() -> str:
+        ran.append(1)
+        return "x" * 1_100_000
+
+    @app.task(retry=Fixed(max=3, delay_ms=0))
+    def uses(ctx: Ctx) -> None:
+        ctx.step("much", much)
+
+    work()
+    handle = uses.enqueue()
+    with pytest.raises(TaskFailed, match="1100002 bytes, 1048576 are allowed"):
+        handle.result(20)
+    assert ran == [1]
+
+
+def test_large_payloads_and_results_go_through(app, work):
+    @app.task()
+    def echo(data: bytes) -> bytes:
+        return data[::-1]
+
+    work()
+    data = os.urandom(3_000_000)
+    handles = echo.enqueue_many([(data,) for _ in range(3)])
+    assert all(h.result(20) == data[::-1] for h in handles)
+
+
+def test_a_worker_whose_part_has_died_says_so(app, dsn, monkeypatch):
+    """A worker that does not claim any more must not look like one that was asked to stop."""
+    monkeypatch.setattr(Claimer, "_wanted", lambda self: 1 // 0)
+    worker = Worker(app, dsn, lanes=["default"])
+    with pytest.raises(Failure, match="claim"):
+        worker.run()
+    assert worker.health().state == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"lease_ttl_ms": 0}, "p_lease_ttl_ms"),
+        ({"worker_id": "x" * 1000}, "p_worker_id"),
+        ({"capabilities": ["a,b", ""]}, "apabilit"),
+        ({"lanes": ["default", "no lane!\x01"]}, "lane"),
+    ],
+)
+def test_what_every_claim_would_be_refused_for_is_told_at_the_start(app, dsn, options, said):
+    worker = Worker(app, dsn, **{"lanes": ["default"], **options})
+    with pytest.raises(EngineError, match=said):
+        worker.start()
+    assert worker.health().state == "new"
+
+
+def test_a_worker_without_the_right_to_claim_is_told_at_the_start(app, dsn, db):
+    db.execute("drop role if exists bystander")
+    db.execute("create role bystander login in role ff_reader")
+    try:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="ff_claim_many"):
+            Worker(app, make_conninfo(dsn, user="bystander"), lanes=["default"]).start()
+    finally:
+        db.execute("drop role bystander")
+
+
+def test_a_worker_in_a_hurry_does_not_wait_for_a_server_that_does_not_answer(app, work, connect):
+    worker = work()
+    until(lambda: worker.health().healthy)
+    blocker = connect(autocommit=False)
+    blocker.execute("lock table ff_worker_registry in access exclusive mode")
+    worker.shutdown(), worker.shutdown()
+    began = time.monotonic()
+    worker.stop()
+    assert time.monotonic() - began < 15
+    assert worker.health().state == "stopped"
+
+
+def test_a_fork_of_a_worker_is_not_the_worker(app, work):
+    """What the child of a task does at its end must not be said on the connections of the parent."""
+
+    @app.task()
+    def note() -> int:
+        return 1
+
+    worker = work()
+    assert note.enqueue().result(20) == 1
+    pid = os.fork()
+    if not pid:
+        worker.stop()
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert note.enqueue().result(20) == 1
+    assert worker.health().state == "running"
+
+
+def test_large_work_is_not_claimed_far_ahead():
+    def ran(size: int) -> Run:
+        run = Run("h", "fresh", "{fp:0}:x", "t", bytes(size), 0)
+        run.started, run.busy_s = 1.0, 0.0001
+        return run
+
+    state = State(16, 500)
+    state.learn([ran(100) for _ in range(20)])
+    assert state.ahead == 500
+    state.learn([ran(1_000_000) for _ in range(20)])
+    assert state.ahead == 32
+
+
+def test_everything_works_at_the_strictest_isolation_too(app, dsn, db):
+    """Others are in the way more often then; no task fails of it, although none is tried again."""
+
+    @app.task()
+    def child(n: int) -> int:
+        return n
+
+    @app.task()
+    def parent(ctx: Ctx, upto: int) -> int:
+        first = ctx.step("first", abs, -1)
+        return first + sum(ctx.gather(*[ctx.spawn(child, n) for n in range(upto)]))
+
+    strict = make_conninfo(dsn, options="-c default_transaction_isolation=serializable")
+    handles = parent.enqueue_many([(4,) for _ in range(6)])
+    with Worker(app, strict, slots=6, poll_s=0.2):
+        assert [h.result(40) for h in handles] == [7] * 6
+    assert db.execute("select max(total_attempt_count) from ff_exec_core").fetchone() == (1,)
+    sound(db)
+
+
+def test_a_coroutine_that_is_cancelled_before_its_first_step_is_reported_too(app, dsn):
+    """asyncio would end it without ever entering it, and its slot would stay taken for good."""
+
+    @app.task()
+    async def never() -> None: ...
+
+    state, busy = State(2, 10), threading.Event()
+    loop = Loop(state, dsn, 2, prepare=True)
+    run = Run("h", "fresh", "{fp:0}:x", "never", None, 0)
+    run.task = never
+    try:
+        loop._started().call_soon_threadsafe(busy.wait, 20)
+        loop.put([run])
+        run.lost = "lease_revoked"
+        loop.interrupt(run)
+        busy.set()
+        until(lambda: state.finished)
+        assert run.outcome == "lost"
+        assert not loop._running
+    finally:
+        loop.close()

@@ -1,0 +1,177 @@
+"""`pyff worker` as a process: signals, crashes, mistakes on its command line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pyff import App
+from pyff.cli import main, worker
+from pyff.cli.worker import load
+from pyff.failure import Failure
+from tests.worker.conftest import until
+
+ROOT = Path(__file__).parents[2]
+
+MODULE = """
+import os, time
+from pathlib import Path
+import pyff
+
+app = pyff.App()
+BEGUN = Path(os.environ["BEGUN"])
+
+@app.task()
+def quick(n: int) -> int:
+    return n
+
+@app.task()
+def slow(seconds: float) -> str:
+    BEGUN.touch()
+    time.sleep(seconds)
+    return "done"
+
+@app.task()
+def stepping(ctx: pyff.Ctx) -> list[int]:
+    first = ctx.step("first", os.getpid)
+    second = ctx.step("second", second_step, ctx.attempt)
+    return [first, second, os.getpid()]
+
+def second_step(attempt: int) -> int:
+    BEGUN.touch()
+    while attempt == 0:
+        time.sleep(0.01)
+    return os.getpid()
+"""
+
+
+@pytest.fixture
+def place(tmp_path, dsn, monkeypatch):
+    """A directory with a user's module, which is imported here too."""
+    (tmp_path / "shop_tasks.py").write_text(MODULE)
+    monkeypatch.setenv("BEGUN", str(tmp_path / "begun"))
+    monkeypatch.setenv("PYFF_DSN", dsn)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    sys.modules.pop("shop_tasks", None)
+    yield tmp_path
+    sys.modules.pop("shop_tasks", None)
+
+
+@pytest.fixture
+def start(place):
+    started = []
+
+    def start(*options: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "pyff", "worker", "shop_tasks:app", "--poll-s", "0.2", *options]
+        started.append(subprocess.Popen(command, cwd=place, stderr=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def shop(place, engine):
+    app = load("shop_tasks:app").bind(engine)
+    return app.tasks
+
+
+def test_sigterm_lets_the_running_task_finish(shop, start, place):
+    handle = shop["slow"].enqueue(0.7)
+    process = start("--json")
+    until((place / "begun").exists)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert handle.result(0) == "done"
+    lines = [json.loads(line) for line in said.splitlines()]
+    assert [line["message"] for line in lines if line["logger"] == "pyff.worker"][1:] == [
+        "signal SIGTERM",
+        "draining",
+        "stopped",
+    ]
+
+
+def test_a_second_signal_gives_back_at_once(shop, start, place):
+    handle = shop["slow"].enqueue(30.0)
+    process = start()
+    until((place / "begun").exists)
+    process.send_signal(signal.SIGTERM)
+    time.sleep(0.2)
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert time.monotonic() - began < 15
+    assert handle.state() == "resumable"
+    assert handle.describe().retry_count == 0
+
+
+def test_a_step_recorded_before_a_crash_is_not_run_again_and_one_that_was_running_is(
+    shop, start, place, engine
+):
+    handle = shop["stepping"].enqueue()
+    first = start("--lease-ttl-ms", "1000")
+    until((place / "begun").exists)
+    until(lambda: len(engine.read_steps(handle.execution_id)) == 1)
+    first.kill()
+    first.communicate()
+    second = start("--lease-ttl-ms", "1000")
+    recorded, again, ended = handle.result(30)
+    assert (recorded, again, ended) == (first.pid, second.pid, second.pid)
+    assert handle.describe().lease_reclaim_count == 1
+
+
+def test_every_process_is_an_instance_of_its_own(shop, start, db):
+    processes = [start("--worker-id", "same"), start("--worker-id", "same")]
+    until(
+        lambda: (
+            db.execute("select count(distinct worker_instance_id) from ff_worker_registry").fetchone()[0] == 2
+        )
+    )
+    assert db.execute("select distinct worker_id from ff_worker_registry").fetchall() == [("same",)]
+    for process in processes:
+        process.terminate()
+        process.communicate(timeout=30)
+    assert db.execute("select count(*) from ff_worker_registry").fetchone()[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere:app"], "there is no module nowhere"),
+        (["shop_tasks:nothing"], "is not an App"),
+        (["shop_tasks:app", "--dsn", "host=/nowhere"], "cannot work on this database"),
+        (["shop_tasks:app", "--slots", "0"], "is not a number above 0"),
+        (["shop_tasks:app", "--lanes", "a=b"], "is not a weight"),
+        (["shop_tasks:app", "--lanes", ""], "no lane given"),
+    ],
+)
+def test_a_mistake_is_told_in_a_line(place, arguments, said, capsys, monkeypatch):
+    monkeypatch.setattr(worker, "_logging", lambda level, as_json: None)  # of this process
+    try:
+        code = main(["worker", *arguments])
+    except SystemExit as ended:  # by argparse
+        code = ended.code
+    told = capsys.readouterr().err
+    assert code in (1, 2)
+    assert said in told
+    assert "Traceback" not in told
+
+
+def test_an_error_inside_the_module_is_not_hidden(place):
+    (place / "broken.py").write_text("import no_such_package")
+    with pytest.raises(ModuleNotFoundError, match="no_such_package"):
+        load("broken:app")
+    with pytest.raises(Failure, match="is not an App"):
+        load("shop_tasks:BEGUN")
+    assert isinstance(load("shop_tasks"), App)
+    assert os.getcwd() == str(place)  # noqa: PTH109

@@ -1,0 +1,656 @@
+"""The worker in the background of a test: what it claims, runs and reports."""
+
+import asyncio
+import threading
+import time
+import uuid
+
+import psycopg
+import pytest
+
+from pyff import AsyncCtx, Backoff, Ctx, Fixed, TaskCancelled, TaskFailed, Worker, send_signal
+from tests.worker.conftest import until
+
+
+def sound(db):
+    assert db.execute("select * from ff_check_invariants()").fetchall() == []
+
+
+def test_plain_functions_and_coroutines_run_side_by_side(app, work, db):
+    @app.task()
+    def plain(n: int) -> int:
+        return n + 1
+
+    @app.task()
+    async def coroutine(n: int) -> int:
+        await asyncio.sleep(0)
+        return n + 2
+
+    work()
+    handles = [task.enqueue(n) for n in range(20) for task in (plain, coroutine)]
+    assert [h.result(20) for h in handles] == [n + extra for n in range(20) for extra in (1, 2)]
+    sound(db)
+
+
+def test_slots_bound_how_many_run_at_a_time(app, work):
+    running, most = set(), []
+    lock = threading.Lock()
+
+    @app.task()
+    def plain(n: int) -> None:
+        with lock:
+            running.add(n)
+            most.append(len(running))
+        time.sleep(0.02)
+        with lock:
+            running.discard(n)
+
+    handles = plain.enqueue_many([(n,) for n in range(24)])
+    work(slots=3)
+    for handle in handles:
+        handle.result(20)
+    assert max(most) == 3
+
+
+def test_slots_bound_coroutines_too(app, work):
+    running, most = set(), []
+
+    @app.task()
+    async def coroutine(n: int) -> None:
+        running.add(n)
+        most.append(len(running))
+        await asyncio.sleep(0.02)
+        running.discard(n)
+
+    handles = coroutine.enqueue_many([(n,) for n in range(24)])
+    work(slots=3)
+    for handle in handles:
+        handle.result(20)
+    assert max(most) == 3
+
+
+def test_a_burst_is_claimed_and_completed_in_batches(app, work, db):
+    @app.task()
+    def quick(n: int) -> int:
+        return n
+
+    handles = quick.enqueue_many([(n,) for n in range(3000)])
+    worker = work()
+    until(lambda: worker.health().completed == 3000)
+    calls = worker._links["claim"].calls + worker._links["report"].calls
+    assert calls < 1000
+    assert [handles[n].result(0) for n in (0, 1500, 2999)] == [0, 1500, 2999]
+    until(lambda: worker.health().leases == 0)
+    sound(db)
+
+
+def test_lanes_are_served_by_their_weights(app, work):
+    order = []
+
+    def make(lane):
+        @app.task(lane, lane=lane)
+        def note(n: int) -> None:
+            order.append(lane)
+            time.sleep(0.001)
+
+        return note
+
+    tasks = {lane: make(lane) for lane in ("heavy", "light")}
+    for task in tasks.values():
+        task.enqueue_many([(n,) for n in range(200)])
+    work(lanes={"heavy": 3, "light": 1}, slots=1, batch=1)
+    until(lambda: len(order) >= 100)
+    share = order[:100].count("heavy")
+    assert 65 <= share <= 85
+
+
+def test_only_a_worker_with_the_needed_capabilities_gets_the_work(app, work):
+    @app.task(needs={"gpu"})
+    def render() -> str:
+        return "picture"
+
+    @app.task()
+    def plain() -> None: ...
+
+    handle, other = render.enqueue(), plain.enqueue()
+    first = work()
+    other.result(20)
+    until(lambda: first.health().completed == 1)
+    assert handle.state() == "waiting"
+    work(capabilities={"gpu", "eu"})
+    assert handle.result(20) == "picture"
+
+
+def test_an_idle_worker_hears_of_new_work_before_it_polls(app, work, engine):
+    began = []
+
+    @app.task()
+    def note() -> None:
+        began.append(time.monotonic())
+
+    note.enqueue()  # makes the lane known: a lane that does not exist yet cannot ring
+    worker = work(poll_s=30)
+    until(lambda: began and worker.health().listening)
+    for _ in range(5):
+        time.sleep(0.05)
+        sent = time.monotonic()
+        note.enqueue().result(20)
+        assert began[-1] - sent < 5
+
+
+def test_what_becomes_due_is_not_left_to_the_next_poll(app, work, engine):
+    """Retries and sleeps ring nobody. The worker that knows of them looks in time."""
+    tried = []
+
+    @app.task(retry=Fixed(max=1, delay_ms=150))
+    def sleepy(ctx: Ctx) -> int:
+        ctx.sleep(150)
+        tried.append(1)
+        if len(tried) == 1:
+            raise OSError
+        return len(tried)
+
+    sleepy.enqueue(delay_ms=86_400_000)  # makes the lane known
+    work(poll_s=60)
+    assert sleepy.enqueue().result(20) == 2
+
+
+def test_without_listening_it_polls(app, work):
+    @app.task()
+    def note() -> int:
+        return 1
+
+    worker = work(listen=False, poll_s=0.05)
+    assert note.enqueue().result(20) == 1
+    assert not worker.health().listening
+
+
+def test_a_failure_is_retried_by_the_policy(app, work):
+    tried = []
+
+    @app.task(retry=Backoff(max=3, base_ms=1, max_ms=1))
+    def flaky() -> int:
+        tried.append(1)
+        if len(tried) < 3:
+            raise OSError("again")
+        return len(tried)
+
+    @app.task()
+    def hopeless() -> None:
+        raise RuntimeError("no use")
+
+    work()
+    handle = flaky.enqueue()
+    with pytest.raises(TaskFailed, match="RuntimeError: no use"):
+        hopeless.enqueue().result(20)
+    assert handle.result(20) == 3
+
+
+def test_an_exception_that_ends_programs_ends_only_the_task(app, work):
+    @app.task()
+    def leaves() -> None:
+        raise SystemExit(1)
+
+    @app.task()
+    async def leaves_too() -> None:
+        raise KeyboardInterrupt
+
+    worker = work()
+    for task in (leaves, leaves_too):
+        with pytest.raises(TaskFailed):
+            task.enqueue().result(20)
+    assert worker.health().healthy
+
+
+def test_a_task_that_this_worker_does_not_know_is_left_to_others(app, work, engine, db):
+    @app.task()
+    def known() -> int:
+        return 1
+
+    stranger = engine.create_execution("default", execution_kind="stranger")
+    work()
+    assert known.enqueue().result(20) == 1
+    until(lambda: engine.read_execution_state(stranger.execution_id).public_state == "delayed")
+    row = engine.describe_execution(stranger.execution_id)
+    assert (row.retry_count, row.total_attempt_count) == (0, 1)
+
+
+def test_leases_are_renewed_for_as_long_as_a_task_runs(app, work, engine, db):
+    @app.task()
+    def slow() -> str:
+        time.sleep(1.2)
+        return "done"
+
+    @app.task()
+    async def blocks_the_loop() -> str:
+        time.sleep(1.2)
+        return "done"
+
+    work(lease_ttl_ms=500)
+    handles = [slow.enqueue(), blocks_the_loop.enqueue()]
+    assert [h.result(20) for h in handles] == ["done", "done"]
+    assert [h.describe().total_attempt_count for h in handles] == [1, 1]
+
+
+def test_a_cancellation_reaches_the_task_as_an_exception(app, work, db):
+    told, begun = [], threading.Event()
+
+    @app.task()
+    def spins() -> None:
+        try:
+            begun.set()
+            while True:
+                time.sleep(0.001)
+        except TaskCancelled as error:
+            told.append(type(error))
+            raise
+
+    worker = work(lease_ttl_ms=60_000)
+    handle = spins.enqueue()
+    begun.wait(20)
+    until(lambda: worker.health().listening)
+    handle.cancel("enough")
+    until(lambda: told)
+    until(lambda: worker.health().leases == 0)
+    assert handle.state() == "cancelled"
+    assert worker.health().lost == 1
+    sound(db)
+
+
+def test_a_cancellation_reaches_a_coroutine_as_cancelled_error(app, work):
+    told, begun = [], threading.Event()
+
+    @app.task()
+    async def sleeps(ctx: AsyncCtx) -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            told.append(ctx.cancelled)
+            raise
+
+    worker = work(lease_ttl_ms=60_000)
+    handle = sleeps.enqueue()
+    begun.wait(20)
+    until(lambda: worker.health().listening)
+    handle.cancel("enough")
+    until(lambda: told == [True])
+    until(lambda: worker.health().leases == 0)
+
+
+def test_a_cancelled_task_that_returns_a_result_all_the_same_is_not_believed(app, work, engine):
+    begun, go = threading.Event(), threading.Event()
+
+    @app.task()
+    def stubborn(ctx: Ctx) -> str:
+        with ctx.shield():
+            begun.set()
+            go.wait(20)
+            return "result"
+
+    worker = work(lease_ttl_ms=600)
+    handle = stubborn.enqueue()
+    begun.wait(20)
+    handle.cancel()
+    go.set()
+    until(lambda: worker.health().lost == 1)
+    assert handle.state() == "cancelled"
+    assert engine.get_execution_result(handle.execution_id).result is None
+
+
+def test_an_interrupt_does_not_hit_the_next_task_of_the_slot(app, work):
+    begun = threading.Event()
+
+    @app.task()
+    def victim() -> None:
+        begun.set()
+        while True:
+            time.sleep(0.001)
+
+    @app.task()
+    def next_one(n: int) -> int:
+        return sum(range(2000)) + n
+
+    worker = work(slots=1, lease_ttl_ms=60_000)
+    for _ in range(5):
+        begun.clear()
+        handle = victim.enqueue()
+        begun.wait(20)
+        until(lambda: worker.health().listening)
+        after = next_one.enqueue_many([(n,) for n in range(20)])
+        handle.cancel()
+        assert [h.result(20) for h in after] == [1999000 + n for n in range(20)]
+
+
+def test_a_task_whose_lease_cannot_be_renewed_is_stopped_by_the_worker_itself(app, work, db):
+    """The database refuses every renewal and says so to nobody: only the local deadline is left."""
+    told, begun = [], threading.Event()
+
+    @app.task()
+    def spins() -> None:
+        begun.set()
+        try:
+            while True:
+                time.sleep(0.001)
+        except TaskCancelled as error:
+            told.append((time.monotonic(), str(error)))
+            raise
+
+    worker = work(lease_ttl_ms=900, listen=False)
+    keeper_call = worker._links["renew"].call
+    worker._links["renew"].call = lambda sql, arguments: time.sleep(0.2) or []
+    spins.enqueue()
+    begun.wait(20)
+    sent = time.monotonic()
+    until(lambda: told)
+    assert told[0][0] - sent < 5
+    worker._links["renew"].call = keeper_call
+    until(lambda: worker.health().lost == 1)
+
+
+def test_an_attempt_that_takes_too_long_is_stopped_and_retried(app, work):
+    tried = []
+
+    @app.task(timeout_ms=300, retry=Fixed(max=1, delay_ms=0))
+    def hangs() -> str:
+        tried.append(1)
+        while len(tried) == 1:
+            time.sleep(0.001)
+        return "second"
+
+    work()
+    assert hangs.enqueue().result(20) == "second"
+
+
+def test_stopping_lets_running_tasks_finish_and_gives_the_rest_back(app, work, db):
+    begun = threading.Event()
+
+    @app.task()
+    def slow(n: int) -> int:
+        begun.set()
+        time.sleep(0.3)
+        return n
+
+    handles = slow.enqueue_many([(n,) for n in range(40)])
+    worker = work(slots=2)
+    worker._state.ahead = 20  # as if the tasks before had been short
+    begun.wait(20)
+    worker.stop()
+    states = [h.state() for h in handles]
+    assert states.count("completed") >= 2
+    assert {s for s in states if s != "completed"} <= {"waiting", "resumable"}
+    assert worker.health().state == "stopped"
+    assert worker.health().leases == 0
+    assert db.execute("select count(*) from ff_worker_registry").fetchone()[0] == 0
+    other = work(slots=16)
+    assert [h.result(20) for h in handles] == list(range(40))
+    until(lambda: other.health().leases == 0)
+    assert db.execute("select max(lease_reclaim_count), max(retry_count) from ff_exec_core").fetchone() == (
+        0,
+        0,
+    )
+    sound(db)
+
+
+def test_a_task_that_does_not_end_in_time_is_interrupted_and_given_back(app, work):
+    begun, told = threading.Event(), []
+
+    @app.task()
+    def spins() -> str:
+        begun.set()
+        try:
+            while len(told) == 0:
+                time.sleep(0.001)
+        except TaskCancelled as error:
+            told.append(str(error))
+            raise
+        return "finished elsewhere"
+
+    handle = spins.enqueue()
+    worker = work()
+    begun.wait(20)
+    worker.stop(0.05)
+    assert len(told) == 1
+    assert handle.state() == "resumable"
+    work()
+    assert handle.result(20) == "finished elsewhere"
+    assert handle.describe().total_attempt_count == 1
+
+
+def test_a_task_that_cannot_be_interrupted_is_given_back_and_its_late_result_is_ignored(app, work, engine):
+    begun, go = threading.Event(), threading.Event()
+
+    @app.task()
+    def stuck(ctx: Ctx) -> str:
+        if ctx.resumed:
+            return "other"
+        with ctx.shield():
+            begun.set()
+            go.wait(20)
+        return "late"
+
+    handle = stuck.enqueue()
+    worker = work()
+    begun.wait(20)
+    worker.stop(0)
+    assert handle.state() == "resumable"
+    go.set()
+    work()
+    assert handle.result(20) == "other"
+
+
+def test_what_was_claimed_ahead_is_left_to_others_when_the_slots_are_at_something_long(app, work, db):
+    go = threading.Event()
+
+    @app.task()
+    def quick(n: int) -> int:
+        return n
+
+    @app.task(priority=9)
+    def long(n: int) -> None:
+        go.wait(30)
+
+    first = work(slots=2)
+    for handle in quick.enqueue_many([(n,) for n in range(200)]):
+        handle.result(20)
+    until(lambda: first.health().completed == 200)
+    long.enqueue_many([(n,) for n in range(2)])
+    until(lambda: first.health().running == 2)
+    first._state.ahead, first._state.low = 100, 50  # what short tasks lead to
+    more = quick.enqueue_many([(n,) for n in range(50)])
+    until(lambda: first.health().released == 50)
+    work(slots=2)
+    assert [h.result(20) for h in more] == list(range(50))
+    go.set()
+    assert db.execute("select max(total_attempt_count), max(retry_count) from ff_exec_core").fetchone() == (
+        1,
+        0,
+    )
+    sound(db)
+
+
+def test_a_task_that_cannot_be_called_is_told_at_the_start(app, dsn):
+    @app.task()
+    def open_ended(*numbers: int) -> None: ...
+
+    with pytest.raises(TypeError, match="numbers"):
+        Worker(app, dsn).start()
+
+
+def test_a_worker_is_registered_while_it_works(app, work, db):
+    worker = work(worker_id="box", capabilities={"gpu"})
+    until(lambda: db.execute("select count(*) from ff_worker_registry").fetchone()[0] == 1)
+    row = db.execute(
+        "select worker_id, worker_instance_id, lanes, capabilities from ff_worker_registry"
+    ).fetchone()
+    assert row == ("box", worker.instance_id, ["default"], ["gpu"])
+    assert uuid.UUID(worker.instance_id)
+
+
+def test_waits_and_children_go_through_real_slots(app, work, db, engine):
+    tokens = []
+
+    @app.task()
+    def child(n: int) -> int:
+        return n
+
+    @app.task()
+    async def parent(ctx: AsyncCtx) -> int:
+        answer = await ctx.wait("ok", on_token=tokens.append)
+        kids = [await ctx.spawn(child, n) for n in range(3)]
+        await ctx.sleep(10)
+        return sum(await ctx.gather(*kids)) + len(answer.name)
+
+    worker = work(slots=1)
+    handle = parent.enqueue()
+    until(lambda: tokens)
+    until(lambda: handle.state() == "suspended")
+    send_signal(tokens[0], "go", conn=engine)
+    assert handle.result(20) == 5
+    assert worker.health().paused >= 2
+    until(lambda: worker.health().leases == 0)
+    sound(db)
+
+
+def test_health_tells_what_is_going_on(app, work, dsn):
+    begun, go = threading.Event(), threading.Event()
+
+    @app.task()
+    def waits() -> None:
+        begun.set()
+        go.wait(20)
+
+    assert Worker(app, dsn).health().state == "new"
+    worker = work()
+    waits.enqueue()
+    begun.wait(20)
+    until(lambda: worker.health().last_renewal_age_s is not None)
+    health = worker.health()
+    assert health.healthy
+    assert (health.state, health.running, health.leases, health.claimed) == ("running", 1, 1, 1)
+    assert health.last_claim_age_s < 5
+    go.set()
+    until(lambda: worker.health().completed == 1)
+
+
+def test_a_worker_that_cannot_claim_is_not_healthy(app, work):
+    worker = work()
+    until(lambda: worker.health().healthy)
+    worker._state.last_claim -= 60
+    worker._lanes.empty("default", worker._lanes.rung("default"), 60)
+    assert not worker.health().healthy
+
+
+def test_connections_that_break_are_made_again(app, work, db):
+    @app.task()
+    def note(n: int) -> int:
+        time.sleep(0.01)
+        return n
+
+    worker = work()
+    handles = note.enqueue_many([(n,) for n in range(300)])
+    for _ in range(3):
+        time.sleep(0.1)
+        db.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where datname = current_database() and application_name = 'pyff-worker'"
+        )
+    assert [h.result(20) for h in handles] == list(range(300))
+    until(lambda: worker.health().healthy and worker.health().listening)
+    sound(db)
+
+
+def test_a_task_does_not_notice_that_the_database_hung_up(app, work, db):
+    """No retries: each of them would fail if a lost connection were a failure of the task."""
+    db.execute("create table booking (n int)")
+
+    @app.task()
+    def plain(ctx: Ctx, n: int) -> int:
+        total = sum(ctx.step(f"step {i}", abs, -i) for i in range(15))
+        ctx.transaction("book", book, n)
+        ctx.progress(100)
+        return total
+
+    def book(conn: psycopg.Connection, n: int) -> None:
+        conn.execute("insert into booking values (%s)", [n])
+
+    @app.task()
+    async def coroutine(ctx: AsyncCtx, n: int) -> int:
+        return sum([await ctx.step(f"step {i}", abs, -i) for i in range(15)])
+
+    work(lease_ttl_ms=20_000)
+    handles = [task.enqueue(n) for n in range(15) for task in (plain, coroutine)]
+    end = time.monotonic() + 30
+    while any(h.state() != "completed" for h in handles) and time.monotonic() < end:
+        db.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where datname = current_database() and application_name = 'pyff' and random() < 0.5"
+            "   and query not like '%ff_read_execution_state%'"
+        )
+        time.sleep(0.05)
+    assert [h.result(0) for h in handles] == [105] * 30
+    assert db.execute("select max(retry_count), max(total_attempt_count) from ff_exec_core").fetchone() == (
+        0,
+        1,
+    )
+    assert db.execute("select count(*), count(distinct n) from booking").fetchone() == (15, 15)
+    sound(db)
+
+
+def test_a_call_that_gets_no_answer_is_given_up(app, work, connect):
+    """A table that is locked stands for a server that is gone: the worker hangs up, and comes back."""
+
+    @app.task()
+    def note() -> int:
+        return 1
+
+    worker = work()
+    assert note.enqueue().result(20) == 1
+    worker._watch._call_timeout_s = 0.3
+    blocker = connect(autocommit=False)
+    handle = note.enqueue()
+    blocker.execute("lock table ff_lane_registry in access exclusive mode")
+    aborted = worker._links["claim"].connected
+    worker._rung_all()
+    until(lambda: worker._claimer._patience.failures > 0)
+    blocker.rollback()
+    assert handle.result(20) == 1
+    assert aborted
+
+
+def test_wrong_options_are_refused(app, dsn):
+    for options in ({"slots": 0}, {"batch": 0}, {"lanes": {}}, {"lanes": {"a": 0}}):
+        with pytest.raises(ValueError, match=next(iter(options))):
+            Worker(app, dsn, **options)
+    with pytest.raises(TypeError):
+        Worker(app, dsn, lanes="mail")
+    worker = Worker(app, dsn)
+    worker.start()
+    with pytest.raises(RuntimeError):
+        worker.start()
+    worker.stop(0)
+
+
+def test_an_observer_sees_every_run(app, work):
+    seen = []
+
+    class Notes:
+        def claimed(self, run) -> None:
+            seen.append(("claimed", run.kind))
+
+        def finished(self, run) -> None:
+            seen.append((run.outcome, run.kind))
+
+    @app.task()
+    def good() -> None: ...
+
+    @app.task()
+    def bad() -> None:
+        raise OSError
+
+    work(observers=[Notes()])
+    good.enqueue().result(20)
+    with pytest.raises(TaskFailed):
+        bad.enqueue().result(20)
+    until(lambda: len(seen) == 4)
+    assert sorted(seen) == [("claimed", "bad"), ("claimed", "good"), ("complete", "good"), ("fail", "bad")]
