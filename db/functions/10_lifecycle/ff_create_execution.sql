@@ -46,13 +46,14 @@ begin
         perform ff__check_lane_id(p_lane_id);
     end if;
     if p_policy = '{}' and p_tags = '{}' and p_required_capabilities = '{}' and p_creator = ''
-       and num_nonnulls(p_payload_encoding, p_delay_until_ms, p_delay_ms, p_deadline_at_ms) = 0
+       and num_nonnulls(p_delay_until_ms, p_delay_ms, p_deadline_at_ms) = 0
        and octet_length(p_namespace) between 1 and 64 and octet_length(p_execution_kind) <= 128
-       and (p_namespace || p_execution_kind) !~ '[\x01-\x1f\x7f]'
+       and octet_length(coalesce(p_payload_encoding, '')) <= 64
+       and concat(p_namespace, p_execution_kind, p_payload_encoding) !~ '[\x01-\x1f\x7f]'
     then
         -- The plain case, in one expression: nothing to take apart.
         v_plain := true;
-        s := (p_lane_id, p_namespace, p_execution_kind, '', null, ff__default_policy(), '{}', '{}', '',
+        s := (p_lane_id, p_namespace, p_execution_kind, '', p_payload_encoding, ff__default_policy(), '{}', '{}', '',
               greatest(0, least(coalesce(p_priority, 0), 9000)), null, null, null, null, 86400000, null, null)::ff_submission;
     else
         s := ff__check_submission(p_lane_id, p_execution_kind, p_priority, p_policy, p_tags, p_required_capabilities,
