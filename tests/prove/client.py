@@ -51,8 +51,9 @@ class Board:
 
     def look(self) -> list[tuple[str, str]]:
         size = os.fstat(self.file).st_size
-        lines = os.pread(self.file, 1200, max(0, size - 1200)).decode().splitlines()
-        return [(line.split()[0], line.split()[1]) for line in lines[1:]]
+        text = os.pread(self.file, 1200, max(0, size - 1200)).decode()
+        whole = text[: text.rfind("\n") + 1].splitlines()[1:]  # the last one may be in the middle of being written
+        return [(handle, execution_id) for handle, execution_id in map(str.split, whole)]
 
 
 class Client:
