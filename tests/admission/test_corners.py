@@ -133,3 +133,23 @@ def test_a_search_ends_though_crashed_work_holds_a_slot_of_another_full_policy(d
     db.execute("set local statement_timeout = '20s'")
     assert not search(db)
     assert violations(db) == []
+
+
+def test_a_batch_ends_where_a_policy_is_busy_whatever_slots_are_held_under_it(db, connect):
+    for name in "abc":
+        policy(db, name, at_once=1)
+    under(db, "c", lane="elsewhere")
+    take(db, "elsewhere")
+    first = under(db, "b", priority=9)
+    refused = under(db, "c", priority=8)
+    held = under(db, "a")
+    assert ask(db, held, "a", hold_ms=HOUR)["outcome"] == "admitted"
+    with connect(autocommit=False) as other:
+        # It may be waiting for what the batch holds, and nobody would see that as a deadlock.
+        one(other, "ff_update_quota_policy", quota_policy_id="a")
+        with db.transaction():
+            db.execute("set local statement_timeout = '20s'")
+            assert [row["execution_id"] for row in batch(db, 2)] == [first]
+    assert (state(db, refused), state(db, held)) == ("blocked_by_quota", "eligible_now")
+    assert [row["execution_id"] for row in batch(db, 2)] == [held]
+    assert violations(db) == []
