@@ -123,3 +123,17 @@ def test_one_start_too_many_in_a_window_is_found(db, clock):
     assert broken(db) == set()
     db.execute("update ff_quota_policy set max_requests_per_window = 2")
     assert broken(db) == {"window_limit"}
+
+
+def test_a_window_of_many_starts_is_judged_in_one_pass(db, clock):
+    clock.freeze()
+    policy(db, per_window=40_000, window=86_400)
+    db.execute(
+        """insert into ff_quota_window (quota_policy_id, execution_id, attempt_index, admitted_at_ms)
+           select 'q', gen_random_uuid(), 0, ff_now_ms() + n from generate_series(1, 40000) n"""
+    )
+    clock.advance(40_000)
+    db.execute("set local statement_timeout = '60s'")  # pair by pair, it would take minutes
+    assert broken(db) == set()
+    db.execute("update ff_quota_policy set max_requests_per_window = 39999")
+    assert broken(db) == {"window_limit"}

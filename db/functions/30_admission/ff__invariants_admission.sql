@@ -30,17 +30,16 @@ begin
      where q.max_concurrent > 0
      group by q.quota_policy_id, q.max_concurrent having count(*) > q.max_concurrent
     union all
-    select 'window_limit', q.quota_policy_id,
-           format('%s starts in the window that ends at %s, the limit is %s', count(*), w.admitted_at_ms,
-                  q.max_requests_per_window)
-      from ff_quota_policy q
-      join ff_quota_window w on w.quota_policy_id = q.quota_policy_id and w.admitted_at_ms >= q.updated_at_ms
-      join ff_quota_window o on o.quota_policy_id = q.quota_policy_id and o.admitted_at_ms >= q.updated_at_ms
-                                and o.admitted_at_ms > w.admitted_at_ms - q.window_seconds * 1000
-                                and o.admitted_at_ms <= w.admitted_at_ms
-     where q.max_requests_per_window > 0
-     group by q.quota_policy_id, q.max_requests_per_window, w.execution_id, w.attempt_index, w.admitted_at_ms
-    having count(*) > q.max_requests_per_window
+    -- As many starts as are allowed lie before one: the first of them has left the window, or it is one too many.
+    select 'window_limit', x.quota_policy_id,
+           format('more than %s starts in the window that ends at %s', x.max_requests_per_window, x.admitted_at_ms)
+      from (select q.quota_policy_id, q.max_requests_per_window, q.window_seconds, w.admitted_at_ms,
+                   lag(w.admitted_at_ms, least(q.max_requests_per_window, 2147483647)::int)
+                       over (partition by q.quota_policy_id order by w.admitted_at_ms) as before_ms
+              from ff_quota_policy q
+              join ff_quota_window w on w.quota_policy_id = q.quota_policy_id and w.admitted_at_ms >= q.updated_at_ms
+             where q.max_requests_per_window > 0) x
+     where x.before_ms > x.admitted_at_ms - x.window_seconds * 1000
     union all
     -- Nothing was attached since the lease was granted: that would have moved last_mutation_at_ms.
     select 'started_on_a_breached_budget', ff__wire_id(e.partition_key, e.execution_id),
