@@ -118,6 +118,7 @@ create type ff_reclaim_row as (
 -- limited whether admission has to be asked: it has a quota policy or budgets, or a slot was reserved for it.
 -- spends whether the ledger may hold something that a budget takes back when it has ended (ff_sweep_terminal_spend).
 -- blocked_budget_id is the budget that an execution which is blocked_by_budget waits for, and says nothing in other states.
+-- unadmitted_lease_id the lease that nobody was asked for: an operator's, or one that came under a quota policy later.
 -- Columns that are never NULL first, of fixed width before texts: what stands behind a NULL is found by walking there.
 -- The row is updated on every transition and its width is WAL. public_state and the CHECK of the state vector are added by
 -- db/functions/39_rules.sql, because they call functions: PostgreSQL parses inline expressions anew for each statement,
@@ -181,7 +182,8 @@ create table ff_exec_core (
     cancelled_by          text,
     quota_policy_id       text collate "C",
     blocked_budget_id     text collate "C",
-    budget_ids            text[]
+    budget_ids            text[],
+    unadmitted_lease_id   uuid
 ) with (
     fillfactor = 80,
     autovacuum_vacuum_scale_factor = 0.02,

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from tests.admission.quotas import ask, limits, many, parked, policy, state, under
-from tests.sql import claim, create, execution, one, refused, table, take, violations
+from tests.sql import claim, create, execution, one, refused, rows, table, take, violations
 
 
 def nobody():
@@ -194,6 +194,28 @@ def test_a_slot_asked_for_an_execution_outside_the_policy_ends_with_it(db):
     row = take(db)
     assert limits(db)["active_concurrency"] == 1
     one(db, "ff_complete", handle=row["handle"])
+    assert limits(db)["active_concurrency"] == 0
+    assert violations(db) == []
+
+
+def by_itself(db, eid):
+    create(db, execution_id=eid)
+
+
+def in_a_flow(db, eid):
+    nodes = [{"key": "node", "lane_id": "default", "execution_id": eid}]
+    flow = uuid.UUID(int=uuid.UUID(eid[-36:]).int ^ (1 << 64))  # in the same partition
+    rows(db, "ff_submit_flow", nodes=psycopg.types.json.Jsonb(nodes), flow_id=flow)
+
+
+@pytest.mark.parametrize("make", [by_itself, in_a_flow])
+def test_a_slot_asked_for_before_its_execution_was_created_ends_with_it(db, make):
+    policy(db, at_once=1)
+    eid = nobody()
+    assert ask(db, eid)["outcome"] == "admitted"
+    make(db, eid)
+    assert violations(db) == []
+    one(db, "ff_complete", handle=take(db)["handle"])
     assert limits(db)["active_concurrency"] == 0
     assert violations(db) == []
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.admission.quotas import ask, limits, many, policy, state, sweep, under
+from tests.admission.quotas import HOUR, ask, limits, many, policy, state, sweep, under
 from tests.sql import claim, create, execution, one, rows, take, violations
 
 
@@ -112,3 +112,44 @@ def test_what_is_limited_no_more_is_seen_by_claims_that_look_from_a_mark(db, lim
     )
     one(db, f"ff_detach_{limit}", execution_id=eid, **({"budget_id": "b"} if limit == "budget" else {}))
     assert take(db)["execution_id"] == eid
+
+
+def grants(db):
+    return rows(db, "ff_claim_for_worker", lane_id="default", worker_id="w", worker_instance_id="w-1")
+
+
+@pytest.mark.parametrize("search", [claim, batch, grants])
+def test_a_search_ends_though_crashed_work_holds_a_slot_of_another_full_policy(db, clock, search):
+    clock.freeze()
+    policy(db, "its own", at_once=1)
+    policy(db, "another", at_once=1)
+    crashed = under(db, "its own")
+    take(db, lease_ttl_ms=1000)
+    clock.advance(1000)
+    under(db, "its own", lane="elsewhere")
+    take(db, "elsewhere")
+    assert ask(db, crashed, "another", hold_ms=HOUR)["outcome"] == "admitted"
+    under(db, "another", priority=1)
+    db.execute("set local statement_timeout = '20s'")
+    assert not search(db)
+    assert violations(db) == []
+
+
+def test_a_batch_ends_where_a_policy_is_busy_whatever_slots_are_held_under_it(db, connect):
+    for name in "abc":
+        policy(db, name, at_once=1)
+    under(db, "c", lane="elsewhere")
+    take(db, "elsewhere")
+    first = under(db, "b", priority=9)
+    refused = under(db, "c", priority=8)
+    held = under(db, "a")
+    assert ask(db, held, "a", hold_ms=HOUR)["outcome"] == "admitted"
+    with connect(autocommit=False) as other:
+        # It may be waiting for what the batch holds, and nobody would see that as a deadlock.
+        one(other, "ff_update_quota_policy", quota_policy_id="a")
+        with db.transaction():
+            db.execute("set local statement_timeout = '20s'")
+            assert [row["execution_id"] for row in batch(db, 2)] == [first]
+    assert (state(db, refused), state(db, held)) == ("blocked_by_quota", "eligible_now")
+    assert [row["execution_id"] for row in batch(db, 2)] == [held]
+    assert violations(db) == []

@@ -1,5 +1,7 @@
 """Giving back: ff_release_budget, resets, and the spend of executions that have ended."""
 
+import pytest
+
 from tests.budgets.support import breaches, budget, ledger, release, report, spend, status, sweep, used
 from tests.sql import create, one, refused, table, take, violations
 
@@ -211,4 +213,23 @@ def test_retention_waits_for_what_is_to_be_given_back(db, clock):
     assert table(db, "select from ff_exec_core") == []
     assert (used(db), used(db, "keeps")) == ({"tokens": 0}, {"tokens": 3})
     assert ledger(db) == []
+    assert violations(db) == []
+
+
+@pytest.mark.parametrize("in_a_flow", [False, True])
+def test_retention_that_cannot_see_a_spend_leaves_its_execution_alone(db, connect, in_a_flow):
+    budget(db, release_on_terminal=True)
+    eid = create(db, flow_id=one(db, "ff_create_flow")["flow_id"] if in_a_flow else None)
+    spend(db, eid, 1, "first")
+    one(db, "ff_complete", handle=take(db)["handle"])
+    release(db, eid)
+    stale = connect(autocommit=False)
+    stale.execute("set transaction isolation level repeatable read")
+    stale.execute("select count(*) from ff_exec_core")
+    spend(db, eid, 5, "second")
+    one(stale, "ff_trim_retention", retention_ms=0)
+    stale.commit()
+    sweep(db, "terminal_spend")
+    assert used(db) == {"tokens": 0}
+    assert one(db, "ff_trim_retention", retention_ms=0)["processed"] == 1
     assert violations(db) == []

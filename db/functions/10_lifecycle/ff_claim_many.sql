@@ -49,6 +49,7 @@ declare
     v_plain boolean;
     v_limited boolean;
     v_denied boolean;
+    v_busy boolean := false;
     v_unblocked boolean := false;
     v_policies text[] := '{}'::text[];
     v_rated text[] := '{}'::text[];
@@ -100,8 +101,8 @@ begin
         end if;
         v_denied := false;
         if v_limited then
-            select m.p_admitted, m.p_policies, m.p_rated, m.p_budgets, m.p_held
-              into v_ready, v_policies, v_rated, v_budgets, v_held
+            select m.p_admitted, m.p_policies, m.p_rated, m.p_budgets, m.p_held, m.p_busy
+              into v_ready, v_policies, v_rated, v_budgets, v_held, v_busy
               from ff__admit_many(v_ids, v_policies, v_rated, v_budgets, v_held) m;
             v_denied := cardinality(v_ready) < cardinality(v_ids);
             v_types := array(select t.type from unnest(v_ids, v_types) with ordinality t(id, type, n)
@@ -119,7 +120,8 @@ begin
                 v_left := v_left - 1;
             end loop;
         end if;
-        exit when v_left = 0 or not (v_healed or v_denied);
+        -- Busy: something was claimed, and who looks on would hold its policy for as long as that takes.
+        exit when v_left = 0 or v_busy or not (v_healed or v_denied);
     end loop;
     if v_left = p_limit then
         perform ff__arm_lane(p_lane_id);

@@ -132,6 +132,10 @@ begin
         s.budget_ids := coalesce(s.budget_ids, f.budget_ids);
     end if;
     v_limited := s.quota_policy_id is not null or s.budget_ids is not null;
+    if p_execution_id is not null and not v_limited then
+        -- A slot may have been asked for under this id before: its end gives it back.
+        v_limited := exists (select from ff_quota_reservation r where r.execution_id = v_id);
+    end if;
     if v_limited then
         perform ff__limit_lane(p_lane_id);
     end if;

@@ -46,6 +46,9 @@ begin
     perform ff__check_eligible(e);
     perform ff__own_grant(e, p_worker_id, p_worker_instance_id);
     e := ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
+    if e.limited then
+        update ff_exec_core c set unadmitted_lease_id = e.lease_id where c.execution_id = e.execution_id;
+    end if;
     return query select x.* from ff__claimed(e) x;
 end
 $$;

@@ -38,7 +38,7 @@ begin
              where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms is null
                and c.terminal_at_ms <= b.now_ms - p_retention_ms
                and (p_lane_id is null or c.lane_id = p_lane_id) and (p_namespace is null or c.namespace = p_namespace)
-               and not ff__owes_spend(c.execution_id)
+               and not c.spends and not ff__owes_spend(c.execution_id)
                and not (b.putting_off and ff__put_off(b.name, 'x' || c.execution_id))
                and ('x' || c.execution_id) not in (select unnest(b.seen))
              order by c.terminal_at_ms limit b.room);
@@ -53,7 +53,7 @@ begin
                  where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms = v_own
                    and c.terminal_at_ms <= b.now_ms - v_own
                    and (p_lane_id is null or c.lane_id = p_lane_id) and (p_namespace is null or c.namespace = p_namespace)
-                   and not ff__owes_spend(c.execution_id)
+                   and not c.spends and not ff__owes_spend(c.execution_id)
                    and not (b.putting_off and ff__put_off(b.name, 'x' || c.execution_id))
                    and ('x' || c.execution_id) not in (select unnest(b.seen))
                  order by c.terminal_at_ms limit b.room);

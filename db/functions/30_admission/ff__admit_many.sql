@@ -1,10 +1,11 @@
 -- ff__admission and ff__park for the executions that a claim of several has locked, in the order of their policies, so
 -- that two such claims cannot deadlock: p_held is the last policy that the call has locked, and one that comes before
--- it is not waited for. Adds what says no to p_policies, p_rated and p_budgets (see ff__pick_many). p_admitted are the
--- executions that may start, in the order given.
+-- it is not waited for: p_busy then says that somebody else is at it, who may be waiting for this call. Adds what says
+-- no to p_policies, p_rated and p_budgets (see ff__pick_many). p_admitted are the executions that may start, in the
+-- order given.
 create or replace function ff__admit_many(
     p_ids uuid[], inout p_policies text[], inout p_rated text[], inout p_budgets text[], inout p_held text,
-    out p_admitted uuid[]
+    out p_admitted uuid[], out p_busy boolean
 )
 language plpgsql volatile
 as $$
@@ -14,6 +15,7 @@ declare
     a ff_admission;
     r record;
 begin
+    p_busy := false;
     for r in
         select c.budget_ids, array_agg(c.execution_id order by u.n) as ids
           from unnest(p_ids) with ordinality u(id, n) join ff_exec_core c on c.execution_id = u.id
@@ -46,7 +48,10 @@ begin
         if a.admitted <> '{}' then
             p_held := greatest(p_held, r.quota_policy_id);
         end if;
-        if a.outcome not in ('admitted', 'already_admitted') then
+        if a.outcome = 'busy' then
+            p_busy := true;
+            v_denied := v_denied || r.ids;
+        elsif a.outcome not in ('admitted', 'already_admitted') then
             if a.outcome = 'rate_exceeded' then
                 p_rated := p_rated || r.quota_policy_id;
             else
@@ -55,9 +60,7 @@ begin
             r.ids := array(select u.id from unnest(r.ids) with ordinality u(id, n)
                             where u.id <> all (a.admitted) order by u.n);
             v_denied := v_denied || r.ids;
-            if a.outcome <> 'busy' then
-                perform ff__park(ff__open(r.ids[1]), a);
-            end if;
+            perform ff__park(ff__open(r.ids[1]), a);
         end if;
     end loop;
     p_admitted := array(select u.id from unnest(p_ids) with ordinality u(id, n)

@@ -20,29 +20,26 @@ begin
       from ff_quota_reservation r join ff_exec_core e on e.execution_id = r.execution_id
      where e.lifecycle_phase = 'terminal'
     union all
-    -- Of those that run: attempts that this policy admitted under its present limits, and that were not paused since.
+    -- Those whose leases this policy admitted, under its present limits.
     select 'concurrency_cap', q.quota_policy_id, format('%s run, the cap is %s', count(*), q.max_concurrent)
       from ff_quota_policy q
       join ff_exec_core e on e.quota_policy_id = q.quota_policy_id and e.ownership_state = 'leased'
                              and e.lease_expires_at_ms > ff_now_ms()
-      join ff_attempt a on a.execution_id = e.execution_id and a.attempt_index = e.current_attempt_index
-                           and a.resumed_at_ms is null
-      join ff_quota_window w on w.quota_policy_id = q.quota_policy_id and w.execution_id = e.execution_id
-                                and w.attempt_index = e.current_attempt_index and w.admitted_at_ms >= q.updated_at_ms
+                             and e.lease_id is distinct from e.unadmitted_lease_id
+                             and (e.lease_acquired_at_ms > q.updated_at_ms or q.updated_at_ms = q.created_at_ms)
      where q.max_concurrent > 0
      group by q.quota_policy_id, q.max_concurrent having count(*) > q.max_concurrent
     union all
-    select 'window_limit', q.quota_policy_id,
-           format('%s starts in the window that ends at %s, the limit is %s', count(*), w.admitted_at_ms,
-                  q.max_requests_per_window)
-      from ff_quota_policy q
-      join ff_quota_window w on w.quota_policy_id = q.quota_policy_id and w.admitted_at_ms >= q.updated_at_ms
-      join ff_quota_window o on o.quota_policy_id = q.quota_policy_id and o.admitted_at_ms >= q.updated_at_ms
-                                and o.admitted_at_ms > w.admitted_at_ms - q.window_seconds * 1000
-                                and o.admitted_at_ms <= w.admitted_at_ms
-     where q.max_requests_per_window > 0
-     group by q.quota_policy_id, q.max_requests_per_window, w.execution_id, w.attempt_index, w.admitted_at_ms
-    having count(*) > q.max_requests_per_window
+    -- As many starts as are allowed lie before one: the first of them has left the window, or it is one too many.
+    select 'window_limit', x.quota_policy_id,
+           format('more than %s starts in the window that ends at %s', x.max_requests_per_window, x.admitted_at_ms)
+      from (select q.quota_policy_id, q.max_requests_per_window, q.window_seconds, w.admitted_at_ms,
+                   lag(w.admitted_at_ms, least(q.max_requests_per_window, 2147483647)::int)
+                       over (partition by q.quota_policy_id order by w.admitted_at_ms) as before_ms
+              from ff_quota_policy q
+              join ff_quota_window w on w.quota_policy_id = q.quota_policy_id and w.admitted_at_ms >= q.updated_at_ms
+             where q.max_requests_per_window > 0) x
+     where x.before_ms > x.admitted_at_ms - x.window_seconds * 1000
     union all
     -- Nothing was attached since the lease was granted: that would have moved last_mutation_at_ms.
     select 'started_on_a_breached_budget', ff__wire_id(e.partition_key, e.execution_id),
@@ -51,7 +48,8 @@ begin
       from ff_exec_core e
       join ff_budget b on b.budget_id = any (e.budget_ids) and b.breached and b.enforcement_mode = 'strict'
      where e.ownership_state = 'leased' and e.last_mutation_at_ms = e.lease_acquired_at_ms
-       and b.last_breach_at_ms < e.lease_acquired_at_ms - 1000 and e.worker_id <> 'operator'
+       and e.lease_id is distinct from e.unadmitted_lease_id
+       and b.last_breach_at_ms < e.lease_acquired_at_ms - 1000
     union all
     select 'parked_for_nothing', ff__wire_id(e.partition_key, e.execution_id),
            format('%s without anything to wait for', e.eligibility_state)

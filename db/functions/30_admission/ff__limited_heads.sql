@@ -11,8 +11,11 @@ declare
     v_reserved uuid[] := '{}'::uuid[];
 begin
     if p_policies <> '{}' or p_rated <> '{}' then
+        -- Of their own policy: a slot of another one does not help them past it.
         v_reserved := array(select r.execution_id from ff_quota_reservation r
-                             where r.quota_policy_id = any (p_policies || p_rated) and r.expires_at_ms > p_now_ms);
+                             where r.quota_policy_id = any (p_policies || p_rated) and r.expires_at_ms > p_now_ms
+                               and r.quota_policy_id = (select c.quota_policy_id from ff_exec_core c
+                                                         where c.execution_id = r.execution_id));
     end if;
     return array(
         select h.execution_id

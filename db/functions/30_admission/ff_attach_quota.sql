@@ -55,7 +55,9 @@ begin
          where x.flow_id = p_flow_id;
     end if;
     outcome := 'attached';
-    update ff_exec_core c set quota_policy_id = p_quota_policy_id, limited = true, last_mutation_at_ms = v_now
+    update ff_exec_core c
+       set quota_policy_id = p_quota_policy_id, limited = true, unadmitted_lease_id = c.lease_id,
+           last_mutation_at_ms = v_now
      where c.execution_id = any (v_ids);
     foreach v_lane in array coalesce(v_lanes, '{}') loop
         perform ff__limit_lane(v_lane);

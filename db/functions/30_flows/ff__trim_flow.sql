@@ -20,7 +20,8 @@ begin
         return null;
     end if;
     v_locked := array(select c.execution_id from ff_exec_core c
-                       where c.flow_id = p_flow_id and c.lifecycle_phase = 'terminal' for update skip locked);
+                       where c.flow_id = p_flow_id and c.lifecycle_phase = 'terminal' and not c.spends
+                         for update skip locked);
     if cardinality(v_locked) <> v_count then
         return null;
     end if;

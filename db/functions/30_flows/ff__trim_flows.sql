@@ -23,7 +23,8 @@ begin
            and not exists (select from ff_exec_core c
                             where c.flow_id = x.flow_id
                               and x.terminal_at_ms + coalesce(c.retention_ms, p_retention_ms) > v_now)
-           and not exists (select from ff_exec_core c where c.flow_id = x.flow_id and ff__owes_spend(c.execution_id))
+           and not exists (select from ff_exec_core c where c.flow_id = x.flow_id
+                              and (c.spends or ff__owes_spend(c.execution_id)))
            and not ff__put_off('trim_retention', 'f' || x.flow_id)
            and ('f' || x.flow_id) not in (select unnest(p_seen))
          order by coalesce(x.terminal_at_ms, x.created_at_ms) limit p_limit);

@@ -45,6 +45,8 @@ begin
         update ff_exec_core c
            set flow_id = p_flow_id, flow_stopped = f.public_flow_state = 'building',
                quota_policy_id = coalesce(c.quota_policy_id, f.quota_policy_id),
+               unadmitted_lease_id = case when c.quota_policy_id is null and f.quota_policy_id is not null
+                                          then c.lease_id else c.unadmitted_lease_id end,
                budget_ids = coalesce(c.budget_ids, f.budget_ids),
                limited = c.limited or f.quota_policy_id is not null or f.budget_ids is not null,
                last_mutation_at_ms = e.now_ms

@@ -32,6 +32,7 @@ declare
     v_to int[];
     v_cycle int[];
     v_ids uuid[];
+    v_limited boolean[];
     v_made int;
     v_hashes bytea[];
     v_payloads bytea[];
@@ -179,9 +180,22 @@ begin
         perform ff__raise('execution_id_conflict', 'an execution with this id exists',
                           jsonb_build_object('execution_id', ff__wire_id(v_partition, r.execution_id)));
     end loop;
+    -- Slots may have been asked for under ids that the caller names: the ends of these give them back.
+    v_limited := array(
+        select s.quota_policy_id is not null or s.budget_ids is not null
+               or exists (select from ff_quota_reservation q where q.execution_id = v_ids[s.n])
+          from unnest(v_subs) with ordinality s(
+               lane_id, namespace, execution_kind, creator, payload_encoding, policy, tags, required_capabilities,
+               caps_key, priority, delay_until_ms, deadline_at_ms, attempt_timeout_ms, retention_ms,
+               dedup_window_ms, quota_policy_id, budget_ids, n)
+         order by s.n);
     for r in
-        select s.lane_id, bool_or(s.quota_policy_id is not null or s.budget_ids is not null) as limited
-          from unnest(v_subs) s group by s.lane_id order by s.lane_id
+        select s.lane_id, bool_or(v_limited[s.n]) as limited
+          from unnest(v_subs) with ordinality s(
+               lane_id, namespace, execution_kind, creator, payload_encoding, policy, tags, required_capabilities,
+               caps_key, priority, delay_until_ms, deadline_at_ms, attempt_timeout_ms, retention_ms,
+               dedup_window_ms, quota_policy_id, budget_ids, n)
+         group by s.lane_id order by s.lane_id
     loop
         perform ff__open_lane(r.lane_id, v_now);
         if r.limited then
@@ -238,8 +252,7 @@ begin
                 when s.delay_until_ms is not null then 'not_eligible_until_time' else 'eligible_now' end,
            case when c.t is not null then 'waiting_for_children'
                 when s.delay_until_ms is not null then 'waiting_for_delay' else 'waiting_for_worker' end,
-           'none', 'pending_first_attempt', s.quota_policy_id is not null or s.budget_ids is not null, s.quota_policy_id,
-           s.budget_ids
+           'none', 'pending_first_attempt', v_limited[s.n], s.quota_policy_id, s.budget_ids
       from unnest(v_subs) with ordinality s(
            lane_id, namespace, execution_kind, creator, payload_encoding, policy, tags, required_capabilities, caps_key,
            priority, delay_until_ms, deadline_at_ms, attempt_timeout_ms, retention_ms,

@@ -17,6 +17,8 @@ begin
                -- CASE, so that no plan reads all that ended.
                and case when c.lifecycle_phase = 'terminal' and c.flow_id is null
                         then c.terminal_at_ms <= p_now_ms - coalesce(c.retention_ms, p_retention_ms) end
+               -- Something was spent since the scan, or may have been.
+               and not c.spends
                -- ff_trim_streams is at work and may hold frames of it.
                and (v_calm or not exists (select from ff_stream_frame f where f.execution_id = c.execution_id))
            for update of c skip locked);
