@@ -21,7 +21,7 @@ begin
     end if;
     v_locked := array(select c.execution_id from ff_exec_core c
                        where c.flow_id = p_flow_id and c.lifecycle_phase = 'terminal' for update skip locked);
-    if cardinality(v_locked) <> v_count then
+    if cardinality(v_locked) <> v_count or cardinality(ff__free_streams(v_locked)) <> v_count then
         return null;
     end if;
     delete from ff_edge d where d.flow_id = p_flow_id;

@@ -39,9 +39,9 @@ begin
             v_keys := v_keys || v_key;
             begin
                 if ff__try_flow(o.flow_id) then
-                    perform from ff_exec_core c where c.execution_id = o.target_eid for update skip locked;
-                    if found or not exists (select from ff_exec_core c where c.execution_id = o.target_eid) then
-                        e := ff__open(o.target_eid);
+                    e := ff__try_open(o.target_eid);
+                    if e.execution_id is not null
+                       or not exists (select from ff_exec_core c where c.execution_id = o.target_eid) then
                         -- Gone or ended: nothing to do. Needed again: neither.
                         if e.lifecycle_phase <> 'terminal' and not ff__feeds_pending(o.flow_id, o.target_eid) then
                             perform ff__cancel(e, 'override', o.reason, 'engine');
