@@ -8,7 +8,7 @@ import pytest
 
 from tests.flows.graph import begin, fan_in, finish, flow, link, node, state
 from tests.maintenance.support import IN_MS, sweep, uuid_of
-from tests.sql import create, one, table, take, violations
+from tests.sql import create, execution, one, table, take, violations
 
 FLOW = "select from ff_flow_core where flow_id = %s for update"
 EXECUTION = "select from ff_exec_core where execution_id::text = %s for update"
@@ -139,4 +139,45 @@ def test_a_peer_is_not_woken_while_somebody_is_about_to_watch_its_stream(db, hol
     clock.advance(60_000)
     sweep(db, "drain_cancel_backlog")
     assert state(db, member) == "cancelled"
+    assert violations(db) == []
+
+
+@pytest.mark.parametrize("name", ["sweep_deadlines", "sweep_attempt_timeouts", "sweep_suspensions"])
+def test_a_step_leaves_an_execution_whose_slot_another_is_about_to_drop(db, holder, clock, name):
+    one(db, "ff_create_quota_policy", quota_policy_id="q", window_seconds=60)
+    options = {
+        "sweep_deadlines": {"deadline_at_ms": clock.now() + IN_MS},
+        "sweep_attempt_timeouts": {"policy": {"timeout_policy": {"attempt_timeout_ms": IN_MS}}},
+        "sweep_suspensions": {},
+    }
+    eid = create(db, **options[name])
+    if name != "sweep_deadlines":
+        claim = take(db, lease_ttl_ms=60_000)
+    if name == "sweep_suspensions":
+        one(db, "ff_seed_waitpoint_hmac_secret", kid="k")
+        one(db, "ff_suspend", handle=claim["handle"], condition={"kind": "operator_only"}, timeout_ms=IN_MS)
+    one(db, "ff_check_admission", quota_policy_id="q", execution_id=eid, hold_ms=IN_MS)
+    clock.advance(IN_MS)
+    assert sweep(holder, "sweep_expired") == (1, 0, False)
+    assert sweep(db, name) == (0, 0, False)
+    holder.rollback()
+    assert sweep(db, name) == (1, 0, False)
+    assert execution(db, eid)["lifecycle_phase"] == "terminal"
+    assert sweep(db, "sweep_expired") == (0, 0, False)
+    assert violations(db) == []
+
+
+def test_a_slot_of_an_execution_that_somebody_is_at_is_dropped_later(db, holder, clock):
+    one(db, "ff_create_quota_policy", quota_policy_id="q", window_seconds=60)
+    eids = [create(db), create(db), "{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07"]  # the last is not there
+    for eid in eids:
+        one(db, "ff_check_admission", quota_policy_id="q", execution_id=eid, hold_ms=IN_MS)
+    clock.advance(IN_MS)
+    holder.execute(EXECUTION, [uuid_of(eids[0])])
+    assert sweep(db, "sweep_expired") == (2, 0, False)
+    assert [str(row["execution_id"]) for row in table(db, "select * from ff_quota_reservation")] == [
+        uuid_of(eids[0])
+    ]
+    holder.rollback()
+    assert sweep(db, "sweep_expired") == (1, 0, False)
     assert violations(db) == []
