@@ -12,9 +12,7 @@ begin
           from ff_cancel_backlog_member m join ff_exec_core c on c.execution_id = m.execution_id
          where m.flow_id = f.flow_id and c.lifecycle_phase <> 'terminal'
            and ff__covered(f.cancellation_policy, c.ownership_state, c.lease_expires_at_ms, v_now)
-           and not exists (select from ff_reconciler_error r
-                            where r.name = 'drain_cancel_backlog' and r.row_key = m.execution_id::text
-                              and r.next_retry_at_ms > v_now)
+           and not ff__put_off('drain_cancel_backlog', m.execution_id::text, v_now)
          order by m.execution_id limit p_limit for update of c skip locked));
 end
 $$;
