@@ -1,17 +1,40 @@
 """Drives ff_tick: one connection, a pause with jitter between calls, a new connection when the server comes back."""
 
+import queue
 import random
-import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import psycopg
 
 from pyff import Engine
 from pyff._generated.results import TickRow
+from pyff.errors import RetryExhausted
 from pyff.failure import Failure
 
 PATIENCE = (0.5, 30.0)  # seconds before the second attempt to connect, and at most
+
+
+class Stop:
+    """A flag that a signal handler may set: it takes no lock that the code which the signal interrupts could hold."""
+
+    def __init__(self) -> None:
+        self._set = False
+        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def set(self) -> None:
+        self._set = True
+        self._bell.put(None)
+
+    def is_set(self) -> bool:
+        return self._set
+
+    def wait(self, seconds: float) -> None:
+        """Until it is set, or so many seconds have passed."""
+        if not self._set:
+            with suppress(queue.Empty):
+                self._bell.get(timeout=seconds)
 
 
 @dataclass
@@ -27,7 +50,7 @@ class Maintenance:
     max_ms: int = 1000
     every_s: float = 0.75
     say: Callable[[str], None] = lambda _: None
-    stop: threading.Event = field(default_factory=threading.Event)
+    stop: Stop = field(default_factory=Stop)
 
     def once(self) -> Iterator[list[TickRow]]:
         """What every call did, until none has more to do."""
@@ -42,7 +65,10 @@ class Maintenance:
                 with self._connect() as conn, Engine(conn, prepare_threshold=None) as engine:
                     pause, _ = PATIENCE
                     while not self.stop.is_set():
-                        yield from self._calls(engine)
+                        try:
+                            yield from self._calls(engine)
+                        except RetryExhausted as error:
+                            self.say(f"others were faster, trying again: {_first_line(error)}")
                         self._wait(self.every_s)
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 self.say(f"lost the database, trying again: {_first_line(error)}")

@@ -436,6 +436,7 @@ CATCHES = {
     "ff_drain_sibling_cancels",
     "ff__drain_members",
     "ff_drain_cancel_backlog",
+    "ff_project_flows",
     "ff_submit_flow",
     "ff_fire_schedules",
     "ff_update_quota_policy",

@@ -116,6 +116,43 @@ def test_it_runs_until_sigterm_and_survives_a_lost_connection(db, maintain):
     assert "lost the database, trying again" in err
 
 
+INTERRUPTED = """
+import signal, sys
+from pyff.maintain import Maintenance
+
+for place in range(1000):
+    maintenance = Maintenance("")
+    signal.signal(signal.SIGTERM, lambda *_: maintenance.stop.set())
+    passed = 0
+
+    def trace(frame, event, argument):
+        global passed
+        if event == "line":
+            passed += 1
+            if passed == place + 1:
+                sys.settrace(None)
+                signal.raise_signal(signal.SIGTERM)
+        return trace
+
+    sys.settrace(trace)
+    maintenance.stop.wait(0.001)
+    sys.settrace(None)
+    if passed <= place:
+        break
+    assert maintenance.stop.is_set()
+    maintenance.stop.wait(60)
+print("all", place)
+"""
+
+
+def test_sigterm_is_heard_in_whatever_line_of_the_pause_it_comes():
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.startswith("all "), done.stderr
+    assert int(done.stdout.split()[1]) > 1
+
+
 def test_sigterm_ends_it_after_the_call_that_is_under_way(db, connect, maintain):
     """The call hangs in a lock of the test's own; the work it did before is kept."""
     db.execute("create table test_gate ()")
@@ -140,6 +177,26 @@ def test_sigterm_ends_it_after_the_call_that_is_under_way(db, connect, maintain)
     assert process.returncode == 0, err
     assert "sweep_delayed: 1 processed" in out
     assert waiting(db, eid)
+
+
+def test_calls_that_cannot_be_serialized_do_not_end_it(db, maintain):
+    """However often: with a stricter default isolation that is what many drivers at once do to each other."""
+    db.execute(
+        "create function test_collide() returns trigger language plpgsql as "
+        "$$ begin raise exception using errcode = '40001'; end $$"
+    )
+    db.execute(
+        "create trigger collide before update on ff_exec_core for each row execute function test_collide()"
+    )
+    eid = create(db, delay_ms=1)
+    process = maintain("--every", "0.05")
+    assert process.stderr
+    assert "trying again" in process.stderr.readline()
+    db.execute("drop trigger collide on ff_exec_core")
+    until(lambda: waiting(db, eid))
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
 
 
 def test_a_database_that_is_not_there_is_waited_for(db, dsn, maintain):

@@ -3,9 +3,9 @@
 import psycopg
 import pytest
 
-from tests.budgets.support import budget, report
+from tests.budgets.support import budget, report, spend, used
 from tests.flows.graph import begin, flow, link, node, state
-from tests.maintenance.support import IN_MS, heal, make, poison, sweep
+from tests.maintenance.support import IN_MS, Due, heal, make, poison, sweep
 from tests.sql import claim, create, events, execution, one, rows, table, take, violations
 from tests.suspension.support import run, suspended
 
@@ -245,6 +245,31 @@ def test_events_of_one_family_that_cannot_be_deleted_do_not_keep_the_others(db, 
     clock.advance(1000)
     assert sweep(db, "trim_events") == (1, 0, False)
     assert table(db, "select from ff_reconciler_error") == []
+
+
+@pytest.mark.parametrize("member", [False, True])
+def test_what_owes_a_budget_is_not_trimmed_when_a_failed_trim_is_tried_again(db, clock, member):
+    """It ended owing nothing, its trim failed, and only then something was spent on its behalf."""
+    budget(db, release_on_terminal=True)
+    eid = (
+        node(db, flow(db), policy={"retention_ms": IN_MS})
+        if member
+        else create(db, policy={"retention_ms": IN_MS})
+    )
+    one(db, "ff_complete", handle=begin(db, eid)["handle"])
+    clock.advance(IN_MS)
+    bad = Due(0, "ff_exec_core", "execution_id", eid[-36:], "", lambda: False)
+    poison(db, bad)
+    assert sweep(db, "trim_retention")[:2] == (0, 1)
+    heal(db, bad)
+    spend(db, eid, 5, "late")
+    clock.advance(1000)
+    assert sweep(db, "trim_retention")[:2] == (0, 0)
+    assert sweep(db, "sweep_terminal_spend")[:2] == (1, 0)
+    assert used(db) == {"tokens": 0}
+    clock.advance(1000)
+    assert sweep(db, "trim_retention")[:2] == (1, 0)
+    assert violations(db) == []
 
 
 @pytest.mark.parametrize("name", ["sweep_delayed", "sweep_expired_leases"])

@@ -32,7 +32,8 @@ begin
     b := ff__sweep_open('trim_retention', p_limit, p_lane_id is null and p_namespace is null, p_retention_ms);
 
     while b.again loop
-        -- Those whose policy says nothing, then one probe per retention that policies ask for: each is a range of the index.
+        -- Those whose policy says nothing, then one probe per retention that policies ask for, each a range of the index,
+        -- which finds its oldest; the due ones of those whose oldest is due.
         v_ids := array(
             select c.execution_id from ff_exec_core c
              where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms is null
@@ -42,12 +43,20 @@ begin
                and not (b.putting_off and ff__put_off(b.name, 'x' || c.execution_id))
                and ('x' || c.execution_id) not in (select unnest(b.seen))
              order by c.terminal_at_ms limit b.room);
-        v_own := -1;
+        for v_own in
+            with recursive own as (
+                (select c.retention_ms, c.terminal_at_ms from ff_exec_core c
+                  where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms > -1
+                  order by c.retention_ms, c.terminal_at_ms limit 1)
+                union all
+                select n.retention_ms, n.terminal_at_ms
+                  from own o
+                 cross join lateral (
+                       select c.retention_ms, c.terminal_at_ms from ff_exec_core c
+                        where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms > o.retention_ms
+                        order by c.retention_ms, c.terminal_at_ms limit 1) n)
+            select o.retention_ms from own o where o.terminal_at_ms <= b.now_ms - o.retention_ms
         loop
-            select c.retention_ms into v_own from ff_exec_core c
-             where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms > v_own
-             order by c.retention_ms limit 1;
-            exit when not found;
             v_ids := v_ids || array(
                 select c.execution_id from ff_exec_core c
                  where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms = v_own

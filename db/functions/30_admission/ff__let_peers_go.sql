@@ -7,6 +7,7 @@ declare
     v_id uuid;
     v_failed boolean := exists (select from ff_reconciler_error x
                                  where x.name = 'sweep_admissions' and x.row_key <> '');
+    e ff_exec;
 begin
     for v_id in
         select c.execution_id from ff_exec_core c
@@ -18,7 +19,13 @@ begin
          order by c.priority desc, c.created_at_ms, c.execution_id
          limit p_slots for update skip locked
     loop
-        perform ff__requeue(ff__open(v_id));
+        e := ff__open(v_id);
+        if e.flow_id is not null and e.loose_ends then
+            -- It may have to end instead, and its stream with it.
+            e := ff__try_open(v_id);
+            continue when e.execution_id is null;
+        end if;
+        perform ff__requeue(e);
     end loop;
 end
 $$;

@@ -28,9 +28,8 @@ begin
          order by u.id
     loop
         v_reason := 'sibling_quorum_' || r.group_state;
-        perform from ff_exec_core c where c.execution_id = r.upstream_eid for update skip locked;
-        if found then
-            e := ff__open(r.upstream_eid);
+        e := ff__try_open(r.upstream_eid);
+        if e.execution_id is not null then
             if e.lifecycle_phase <> 'terminal' then
                 perform ff__cancel(e, 'override', v_reason, 'engine');
                 v_count := v_count + 1;

@@ -21,6 +21,7 @@ declare
     v_results text[];
     v_children uuid[];
     v_locked uuid[];
+    v_streams boolean;
     v_decided uuid[];
     v_all boolean;
     v_success int;
@@ -70,10 +71,14 @@ begin
         v_all := cardinality(v_edges) <= p_max_edges - r.edges_resolved;
         v_decided := '{}';
         if v_edges <> '{}' then
-            v_locked := array(
-                select c.execution_id from (select distinct y.id from unnest(v_children) y(id)) x
-                  join ff_exec_core c on c.execution_id = x.id
-                 order by c.execution_id for update of c skip locked);
+            select coalesce(array_agg(l.execution_id), '{}'), bool_or(l.stream_open) into v_locked, v_streams
+              from (select c.execution_id, c.stream_open
+                      from (select distinct y.id from unnest(v_children) y(id)) x
+                      join ff_exec_core c on c.execution_id = x.id
+                     order by c.execution_id for update of c skip locked) l;
+            if v_streams then
+                v_locked := ff__free_streams(v_locked);
+            end if;
             for v_batch in
                 select x.outcome, array_agg(x.edge_id) as edges
                   from (select z.edge_id, z.outcome from unnest(v_edges, v_children, v_results) with ordinality

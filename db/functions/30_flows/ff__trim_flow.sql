@@ -1,5 +1,5 @@
 -- Deletes what belongs to a flow itself, if it may go as a whole (see ff__trim_flows), and returns its members, locked, for
--- the caller to delete. NULL: it may not, or a row of it is busy. Never waits.
+-- the caller to delete. NULL: it may not, a row of it is busy, or a member has still to give back what it spent. Never waits.
 create or replace function ff__trim_flow(p_flow_id uuid, p_now_ms bigint, p_retention_ms bigint) returns uuid[]
 language plpgsql volatile
 as $$
@@ -22,7 +22,8 @@ begin
     v_locked := array(select c.execution_id from ff_exec_core c
                        where c.flow_id = p_flow_id and c.lifecycle_phase = 'terminal' and not c.spends
                          for update skip locked);
-    if cardinality(v_locked) <> v_count then
+    if cardinality(v_locked) <> v_count or cardinality(ff__free_streams(v_locked)) <> v_count
+       or exists (select from unnest(v_locked) x(id) where ff__owes_spend(x.id)) then
         return null;
     end if;
     delete from ff_edge d where d.flow_id = p_flow_id;

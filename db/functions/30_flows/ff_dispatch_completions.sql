@@ -28,6 +28,7 @@ begin
           into v_flows, v_rows
           from (select q.flow_id from ff_flow_dispatch q
                  where q.next_dispatch_at_ms <= v_now and q.flow_id not in (select unnest(v_seen))
+                   and not (v_failed and ff__put_off('dispatch_completions', q.flow_id::text, v_now))
                  order by q.next_dispatch_at_ms limit p_limit) x;
         v_busy := 0;
         foreach v_flow in array v_flows loop
@@ -51,14 +52,21 @@ begin
                 if ff__stops_sweep(sqlstate) then
                     raise;
                 end if;
-                -- Put off, so that what cannot be dispatched does not stand in front of what can.
                 errors := errors + 1;
                 perform ff__sweep_failed('dispatch_completions', v_flow::text, sqlstate, sqlerrm);
-                update ff_flow_dispatch q
-                   set dispatch_attempts = q.dispatch_attempts + 1,
-                       next_dispatch_at_ms = v_now + least(60000, 1000 * 2 ^ least(q.dispatch_attempts, 12))::bigint
-                 where q.event_id in (select x.event_id from ff_flow_dispatch x where x.flow_id = v_flow
-                                         for update skip locked);
+                -- Put off, so that what cannot be dispatched does not stand in front of what can.
+                begin
+                    update ff_flow_dispatch q
+                       set dispatch_attempts = q.dispatch_attempts + 1,
+                           next_dispatch_at_ms = v_now + least(60000, 1000 * 2 ^ least(q.dispatch_attempts, 12))::bigint
+                     where q.event_id in (select x.event_id from ff_flow_dispatch x where x.flow_id = v_flow
+                                             for update skip locked);
+                exception when others then
+                    -- It is the row itself: the note alone puts it off.
+                    if ff__stops_sweep(sqlstate) then
+                        raise;
+                    end if;
+                end;
             end;
         end loop;
         v_seen := v_seen || v_flows;

@@ -30,6 +30,7 @@ begin
             select b.flow_id from ff_cancel_backlog b
              where b.grace_until_ms <= v_now and (p_flow_id is null or b.flow_id = p_flow_id)
                and b.flow_id not in (select unnest(v_seen))
+               and not (v_failed and ff__put_off('drain_cancel_backlog', b.flow_id::text, v_now))
              order by b.grace_until_ms limit p_limit);
         v_busy := 0;
         foreach v_flow in array v_flows loop
@@ -85,11 +86,19 @@ begin
                 end if;
                 errors := errors + 1;
                 perform ff__sweep_failed('drain_cancel_backlog', v_flow::text, sqlstate, sqlerrm);
-                update ff_cancel_backlog b
-                   set grace_until_ms = coalesce(
-                           (select r.next_retry_at_ms from ff_reconciler_error r
-                             where r.name = 'drain_cancel_backlog' and r.row_key = v_flow::text), v_now + 5000)
-                 where b.flow_id = (select x.flow_id from ff_cancel_backlog x where x.flow_id = v_flow for update skip locked);
+                begin
+                    update ff_cancel_backlog b
+                       set grace_until_ms = coalesce(
+                               (select r.next_retry_at_ms from ff_reconciler_error r
+                                 where r.name = 'drain_cancel_backlog' and r.row_key = v_flow::text), v_now + 5000)
+                     where b.flow_id = (select x.flow_id from ff_cancel_backlog x
+                                         where x.flow_id = v_flow for update skip locked);
+                exception when others then
+                    -- It is the row itself: the note alone puts it off.
+                    if ff__stops_sweep(sqlstate) then
+                        raise;
+                    end if;
+                end;
             end;
         end loop;
         v_seen := v_seen || v_flows;

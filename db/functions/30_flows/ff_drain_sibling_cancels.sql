@@ -32,6 +32,7 @@ begin
             select x.* from ff_cancel_dispatch_outbox x
              where x.enqueued_at_ms <= v_now and x.flow_id not in (select unnest(v_held))
                and (x.target_eid || ' ' || x.downstream_eid) not in (select unnest(v_seen))
+               and not (v_failed and ff__put_off('drain_sibling_cancels', x.target_eid || ' ' || x.downstream_eid, v_now))
              order by x.enqueued_at_ms limit p_limit
         loop
             v_rows := v_rows + 1;
@@ -39,9 +40,9 @@ begin
             v_keys := v_keys || v_key;
             begin
                 if ff__try_flow(o.flow_id) then
-                    perform from ff_exec_core c where c.execution_id = o.target_eid for update skip locked;
-                    if found or not exists (select from ff_exec_core c where c.execution_id = o.target_eid) then
-                        e := ff__open(o.target_eid);
+                    e := ff__try_open(o.target_eid);
+                    if e.execution_id is not null
+                       or not exists (select from ff_exec_core c where c.execution_id = o.target_eid) then
                         -- Gone or ended: nothing to do. Needed again: neither.
                         if e.lifecycle_phase <> 'terminal' and not ff__feeds_pending(o.flow_id, o.target_eid) then
                             perform ff__cancel(e, 'override', o.reason, 'engine');
@@ -71,13 +72,21 @@ begin
                 errors := errors + 1;
                 perform ff__sweep_failed('drain_sibling_cancels', v_key, sqlstate, sqlerrm);
                 -- To the end of the queue, and behind the clock.
-                update ff_cancel_dispatch_outbox x
-                   set enqueued_at_ms = coalesce(
-                           (select r.next_retry_at_ms from ff_reconciler_error r
-                             where r.name = 'drain_sibling_cancels' and r.row_key = v_key), v_now + 1000)
-                 where (x.target_eid, x.downstream_eid) in (
-                       select y.target_eid, y.downstream_eid from ff_cancel_dispatch_outbox y
-                        where y.target_eid = o.target_eid and y.downstream_eid = o.downstream_eid for update skip locked);
+                begin
+                    update ff_cancel_dispatch_outbox x
+                       set enqueued_at_ms = coalesce(
+                               (select r.next_retry_at_ms from ff_reconciler_error r
+                                 where r.name = 'drain_sibling_cancels' and r.row_key = v_key), v_now + 1000)
+                     where (x.target_eid, x.downstream_eid) in (
+                           select y.target_eid, y.downstream_eid from ff_cancel_dispatch_outbox y
+                            where y.target_eid = o.target_eid and y.downstream_eid = o.downstream_eid
+                              for update skip locked);
+                exception when others then
+                    -- It is the row itself: the note alone puts it off.
+                    if ff__stops_sweep(sqlstate) then
+                        raise;
+                    end if;
+                end;
             end;
         end loop;
         v_seen := v_seen || v_keys;

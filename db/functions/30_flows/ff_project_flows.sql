@@ -15,6 +15,7 @@ begin
         b.keys := array(
             select f.flow_id::text from ff_flow_core f
              where f.node_count > 0 and not f.projected and f.flow_id::text not in (select unnest(b.seen))
+               and not (b.putting_off and ff__put_off(b.name, f.flow_id::text))
              order by f.created_at_ms limit b.room);
         b.keys := b.keys || array(
             select s.flow_id::text from ff_flow_summary s
@@ -28,18 +29,27 @@ begin
     select s.processed, s.errors into processed, errors from ff__sweep_close(b) s;
     if errors > 0 then
         -- Out of the way until their next try.
-        update ff_flow_core f set projected = true
-         where not f.projected
-           and f.flow_id in (select x.flow_id from unnest(b.seen) k(key) join ff_flow_core x on x.flow_id = k.key::uuid
-                              where ff__put_off(b.name, k.key) for update of x skip locked);
+        begin
+            update ff_flow_core f set projected = true
+             where not f.projected
+               and f.flow_id in (select x.flow_id from unnest(b.seen) k(key) join ff_flow_core x on x.flow_id = k.key::uuid
+                                  where ff__put_off(b.name, k.key) for update of x skip locked);
+        exception when others then
+            -- It is the row itself: the note alone puts it off.
+            if ff__stops_sweep(sqlstate) then
+                raise;
+            end if;
+        end;
     end if;
     -- What lives is projected for ever: only what has not been for the usual while asks for more at once.
     more := b.full_ and processed + errors > 0
             and (exists (select from ff_flow_core f
-                          where f.node_count > 0 and not f.projected and f.flow_id::text not in (select unnest(b.seen)))
+                          where f.node_count > 0 and not f.projected and f.flow_id::text not in (select unnest(b.seen))
+                            and not ff__put_off(b.name, f.flow_id::text))
                  or exists (select from ff_flow_summary s
                              where not s.final and s.projected_at_ms <= b.now_ms - 15000
-                               and s.flow_id::text not in (select unnest(b.seen))));
+                               and s.flow_id::text not in (select unnest(b.seen))
+                               and not ff__put_off(b.name, s.flow_id::text)));
 end
 $$;
 

@@ -1,4 +1,5 @@
--- The deletions of ff_sweep_expired, by the keys that it found: looked at again under their locks, busy ones left.
+-- The deletions of ff_sweep_expired, by the keys that it found: looked at again under their locks, and those of their
+-- executions if they are slots; busy ones left.
 -- Returns how many were deleted.
 create or replace function ff__drop_keys(p_keys text[], p_now_ms bigint) returns int
 language plpgsql volatile
@@ -39,9 +40,15 @@ begin
     with k as materialized (
         select substr(x.key, 2)::jsonb ->> 0 as a, (substr(x.key, 2)::jsonb ->> 1)::uuid as b
           from unnest(p_keys) x(key) where left(x.key, 1) = 'r'),
+    -- Under the lock of the execution, if there is one, as everywhere: whoever ends it drops its slots too.
+    free as materialized (
+        select k.a, k.b
+          from k left join lateral (
+               select c.execution_id from ff_exec_core c where c.execution_id = k.b for update skip locked) c on true
+         where c.execution_id is not null or not exists (select from ff_exec_core x where x.execution_id = k.b)),
     locked as materialized (
         select l.quota_policy_id, l.execution_id
-          from k cross join lateral (
+          from free k cross join lateral (
                select q.quota_policy_id, q.execution_id from ff_quota_reservation q
                 where q.quota_policy_id = k.a and q.execution_id = k.b and q.expires_at_ms <= p_now_ms
                   for update skip locked) l)

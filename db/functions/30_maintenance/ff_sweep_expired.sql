@@ -1,4 +1,4 @@
--- Locks: the rows it deletes, without waiting. Safe to run many at once.
+-- Locks: the executions whose slots it drops, the rows it deletes, without waiting. Safe to run many at once.
 create or replace function ff_sweep_expired(p_limit int default 200, out processed int, out errors int, out more boolean)
 language plpgsql volatile security definer
 set search_path from current

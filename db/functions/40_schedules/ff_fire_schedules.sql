@@ -16,15 +16,18 @@ declare
     v_seen text[] := '{}'::text[];
     v_id text;
     v_busy int;
+    v_failed boolean;
     s ff_schedule;
 begin
     perform ff__check_limit(p_limit, 100000);
+    v_failed := exists (select from ff_reconciler_error r where r.name = 'fire_schedules' and r.row_key <> '');
     processed := 0;
     errors := 0;
     for v_pass in 1..10 loop
         v_ids := array(
             select x.schedule_id from ff_schedule x
              where x.due_at_ms <= v_now and x.schedule_id not in (select unnest(v_seen))
+               and not (v_failed and ff__put_off('fire_schedules', x.schedule_id, v_now))
              order by x.due_at_ms limit p_limit);
         v_busy := 0;
         foreach v_id in array v_ids loop
@@ -39,16 +42,27 @@ begin
             v_moved := true;
             begin
                 processed := processed + ff__fire_due(s, v_now, p_limit - processed);
+                if v_failed then
+                    perform ff__sweep_healed('fire_schedules', array[v_id]);
+                end if;
             exception when others then
                 if ff__stops_sweep(sqlstate) then
                     raise;
                 end if;
                 -- Put off, so that it does not stand in front of the others. Its tick is still owed.
                 errors := errors + 1;
-                update ff_schedule x
-                   set error_count = x.error_count + 1, last_error = left(sqlerrm, 1000), last_error_at_ms = v_now,
-                       due_at_ms = v_now + least(300000, 1000 * 2 ^ least(x.error_count, 12))::bigint
-                 where x.schedule_id = s.schedule_id;
+                begin
+                    update ff_schedule x
+                       set error_count = x.error_count + 1, last_error = left(sqlerrm, 1000), last_error_at_ms = v_now,
+                           due_at_ms = v_now + least(300000, 1000 * 2 ^ least(x.error_count, 12))::bigint
+                     where x.schedule_id = s.schedule_id;
+                exception when others then
+                    -- It is the row itself: a note puts it off, as for other steps.
+                    if ff__stops_sweep(sqlstate) then
+                        raise;
+                    end if;
+                    perform ff__sweep_failed('fire_schedules', v_id, sqlstate, sqlerrm);
+                end;
             end;
         end loop;
         v_seen := v_seen || v_ids;
