@@ -15,6 +15,8 @@ from pyff.worker.state import State
 
 _raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _raise_in.argtypes = (ctypes.c_ulong, ctypes.py_object)
+_NOTHING = ctypes.py_object()
+"""NULL, which takes an exception back. None would be raised itself, as something that cannot be."""
 
 
 class Slot:
@@ -40,7 +42,7 @@ class Slot:
 
     def recall(self) -> None:
         """Takes an interrupt back that has not struck yet."""
-        _raise_in(self._thread.ident or 0, None)
+        _raise_in(self._thread.ident or 0, _NOTHING)
 
     def _loop(self) -> None:
         pool = self._pool

@@ -453,3 +453,36 @@ def test_a_coroutine_that_is_cancelled_before_its_first_step_is_reported_too(app
         assert not loop._running
     finally:
         loop.close()
+
+
+def test_a_shield_after_a_cancellation_says_so_again(app, work):
+    told, begun = [], threading.Event()
+
+    @app.task()
+    def tidies(ctx: Ctx) -> None:
+        begun.set()
+        try:
+            while True:
+                time.sleep(0.001)
+        except TaskCancelled:
+            try:
+                with ctx.shield():
+                    told.append("inside")
+            except BaseException as error:
+                told.append(type(error))
+            raise
+
+    class Notes:
+        def claimed(self, run) -> None: ...
+
+        def finished(self, run) -> None:
+            told.append(type(run.error))
+
+    worker = work(lease_ttl_ms=60_000, observers=[Notes()])
+    handle = tidies.enqueue()
+    begun.wait(20)
+    until(lambda: worker.health().listening)
+    handle.cancel()
+    until(lambda: worker.health().leases == 0)
+    until(lambda: len(told) == 2)
+    assert told == [TaskCancelled, TaskCancelled]
