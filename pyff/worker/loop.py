@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import threading
 from collections import deque
 from collections.abc import Iterable
@@ -13,6 +14,8 @@ from pyff.app.run import Run
 from pyff.async_engine import AsyncEngine
 from pyff.worker.execute import COMPLETE, judge
 from pyff.worker.state import State
+
+log = logging.getLogger("pyff.worker")
 
 
 class Loop:
@@ -29,6 +32,7 @@ class Loop:
         self._engine: AsyncEngine | None = None
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._closing = False
 
     def put(self, runs: Iterable[Run]) -> None:
         loop = self._started()
@@ -50,6 +54,7 @@ class Loop:
                 self._loop.call_soon_threadsafe(self._cancel, run)
 
     def close(self) -> None:
+        self._closing = True
         if self._loop is not None and self._thread is not None:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._loop.stop)
@@ -68,7 +73,14 @@ class Loop:
         loop = self._loop
         asyncio.set_event_loop(loop)
         try:
-            loop.run_forever()
+            while not self._closing:
+                try:
+                    loop.run_forever()
+                    why = "stopped by a task"
+                except BaseException as error:  # a task may leave a coroutine behind that ends programs
+                    why = f"left by {error!r}"
+                if not self._closing:
+                    log.error("the event loop was %s: it goes on", why)
         finally:
             with contextlib.suppress(Exception):
                 if self._engine is not None:

@@ -486,3 +486,36 @@ def test_a_shield_after_a_cancellation_says_so_again(app, work):
     until(lambda: worker.health().leases == 0)
     until(lambda: len(told) == 2)
     assert told == [TaskCancelled, TaskCancelled]
+
+
+def test_a_coroutine_beside_the_task_that_ends_programs_ends_no_other_task(app, work):
+    """asyncio lets SystemExit out of its loop, whoever raised it."""
+    begun = threading.Event()
+
+    async def leaves() -> None:
+        raise SystemExit(1)
+
+    @app.task()
+    async def careless() -> str:
+        begun.wait(20)
+        beside = asyncio.ensure_future(leaves())
+        await asyncio.sleep(0.05)
+        return repr(beside.exception())
+
+    @app.task()
+    async def stops() -> str:
+        asyncio.get_running_loop().stop()
+        await asyncio.sleep(0.05)
+        return "went on"
+
+    @app.task()
+    async def bystander() -> str:
+        begun.set()
+        await asyncio.sleep(0.2)
+        return "not hurt"
+
+    worker = work()
+    handles = [bystander.enqueue(), careless.enqueue(), stops.enqueue()]
+    assert [h.result(20) for h in handles] == ["not hurt", "SystemExit(1)", "went on"]
+    assert bystander.enqueue().result(20) == "not hurt"
+    assert worker.health().healthy
