@@ -46,6 +46,8 @@ class MuteError(Exception):
         (Fail("reason", category=""), "reason"),
         (Fail("reason\udcff\x00", category="odd\x00\udcff"), "reason"),
         (Fail(None, category=7), "None"),  # type: ignore[arg-type]
+        (Fail(MuteError(), category=MuteError()), "Fail"),  # type: ignore[arg-type]
+        (Fail(""), ""),
     ],
     ids=[
         "surrogates",
@@ -56,6 +58,8 @@ class MuteError(Exception):
         "no category",
         "odd category",
         "no reason",
+        "no text in the reason",
+        "empty reason",
     ],
 )
 def test_whatever_a_task_raises_it_ends_failed_and_the_worker_goes_on(app, work, error, said, monkeypatch):
