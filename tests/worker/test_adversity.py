@@ -523,3 +523,20 @@ def test_a_coroutine_beside_the_task_that_ends_programs_ends_no_other_task(app, 
     assert [h.result(20) for h in handles] == ["not hurt", "SystemExit(1)", "went on"]
     assert bystander.enqueue().result(20) == "not hurt"
     assert worker.health().healthy
+
+
+def test_exceptions_that_are_worth_another_attempt_may_be_given_in_any_way(app, work):
+    tried = []
+
+    @app.task(retry=Fixed(max=1, delay_ms=0, on=[OSError]))  # type: ignore[arg-type]
+    def flaky() -> int:
+        tried.append(1)
+        if len(tried) == 1:
+            raise OSError
+        return len(tried)
+
+    worker = work()
+    assert flaky.enqueue().result(20) == 2
+    assert worker.health().healthy
+    with pytest.raises(TypeError, match="on: expected exceptions"):
+        Fixed(on=("OSError",))  # type: ignore[arg-type]
