@@ -15,7 +15,7 @@ from pyff import AsyncCtx, Ctx, EngineError, Fail, Fixed, TaskCancelled, TaskFai
 from pyff.app.run import Run, Shield
 from pyff.failure import Failure
 from pyff.worker import finisher
-from pyff.worker.claimer import Claimer
+from pyff.worker.claimer import Claimer, Lanes
 from pyff.worker.loop import Loop
 from pyff.worker.state import State
 from tests.worker.conftest import until
@@ -540,3 +540,10 @@ def test_exceptions_that_are_worth_another_attempt_may_be_given_in_any_way(app, 
     assert worker.health().healthy
     with pytest.raises(TypeError, match="on: expected exceptions"):
         Fixed(on=("OSError",))  # type: ignore[arg-type]
+
+
+def test_the_times_at_which_something_becomes_due_are_forgotten_when_they_are_over():
+    lanes = Lanes({"busy": 1.0})
+    for _ in range(1000):
+        lanes.due("busy", 0.0)
+    assert len(lanes._due["busy"]) <= 2
