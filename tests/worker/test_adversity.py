@@ -547,3 +547,49 @@ def test_the_times_at_which_something_becomes_due_are_forgotten_when_they_are_ov
     for _ in range(1000):
         lanes.due("busy", 0.0)
     assert len(lanes._due["busy"]) <= 2
+
+
+REPLACED = """
+    create schema if not exists before;
+    alter function {name} set schema before;
+    create sequence {name}_calls;
+    create function {name}({arguments}) returns table ({columns}) language plpgsql as $$
+    begin
+        if nextval('{name}_calls') <= 2 then
+            raise exception 'cache lookup failed for function 4711' using errcode = 'XX000';
+        end if;
+        return query select {read} from before.{name}({given}) x;
+    end $$;
+"""
+
+
+def test_an_upgrade_that_replaces_a_function_under_a_call_costs_no_result(app, work, db):
+    """PostgreSQL has no lock on a function that is about to run."""
+
+    @app.task()
+    def note(n: int) -> int:
+        return n
+
+    worker = work()
+    assert note.enqueue(1).result(20) == 1
+    db.execute(
+        REPLACED.format(
+            name="ff_complete_many",
+            arguments="p_handles text[], p_results bytea[] default null, p_result_encoding text default null",
+            columns="ordinal int, outcome text, error_kind text",
+            read="x.ordinal, x.outcome, x.error_kind",
+            given="p_handles, p_results, p_result_encoding",
+        )
+    )
+    db.execute(
+        REPLACED.format(
+            name="ff_delay",
+            arguments="p_handle text, p_delay_until_ms bigint default null, p_delay_ms bigint default null",
+            columns="outcome text",
+            read="x.outcome",
+            given="p_handle, p_delay_until_ms, p_delay_ms",
+        )
+    )
+    assert [h.result(20) for h in note.enqueue_many([(n,) for n in range(20)])] == list(range(20))
+    assert worker.health().failed == 0
+    assert worker.health().state == "running"
