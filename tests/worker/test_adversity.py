@@ -593,3 +593,82 @@ def test_an_upgrade_that_replaces_a_function_under_a_call_costs_no_result(app, w
     assert [h.result(20) for h in note.enqueue_many([(n,) for n in range(20)])] == list(range(20))
     assert worker.health().failed == 0
     assert worker.health().state == "running"
+
+
+def locked(handle) -> str:
+    return (
+        f"select from ff_exec_core where execution_id = '{handle.execution_id.rpartition(':')[2]}' for update"
+    )
+
+
+def test_an_execution_that_somebody_holds_does_not_keep_the_other_leases_from_being_renewed(
+    app, work, connect
+):
+    """A transaction that changed it and stays open: only that one lease cannot be renewed."""
+    begun, go, told = threading.Semaphore(0), threading.Event(), []
+
+    @app.task()
+    def long(n: int) -> int:
+        begun.release()
+        try:
+            while not go.is_set():
+                time.sleep(0.005)
+        except TaskCancelled:
+            told.append(n)
+            raise
+        return n
+
+    worker = work(lease_ttl_ms=1500)
+    handles = long.enqueue_many([(n,) for n in range(8)])
+    for _ in handles:
+        begun.acquire(timeout=20)
+    blocker = connect(autocommit=False)
+    blocker.execute(locked(handles[3]))
+    until(lambda: told)
+    began = worker._state.counters.renewed
+    until(lambda: worker._state.counters.renewed >= began + 3 * 7)
+    assert told == [3]
+    go.set()
+    assert [h.result(20) for h in handles if h is not handles[3]] == [0, 1, 2, 4, 5, 6, 7]
+    blocker.rollback()
+    assert handles[3].result(20) == 3
+
+
+@pytest.mark.parametrize("ends", ["complete", "fail", "release"])
+def test_an_execution_that_somebody_holds_does_not_keep_other_results_back(app, work, connect, ends):
+    begun, go = threading.Event(), threading.Event()
+
+    @app.task()
+    def held(ctx: Ctx) -> str:
+        if ends == "release" and ctx.resumed:
+            return "again"
+        begun.set()
+        go.wait(20)
+        if ends == "fail":
+            raise OSError("no luck")
+        if ends == "release":
+            ctx._run.lose("worker_stopping")
+            ctx.check()
+        return "done"
+
+    @app.task()
+    def quick(n: int) -> int:
+        return n
+
+    worker = work(lease_ttl_ms=20_000)
+    handle = held.enqueue()
+    begun.wait(20)
+    blocker = connect(autocommit=False)
+    blocker.execute(locked(handle))
+    go.set()
+    until(lambda: worker.health().unacknowledged == 1)
+    assert [h.result(20) for h in quick.enqueue_many([(n,) for n in range(5)])] == [0, 1, 2, 3, 4]
+    assert worker.health().unacknowledged == 1
+    blocker.rollback()
+    if ends == "fail":
+        with pytest.raises(TaskFailed, match="no luck"):
+            handle.result(20)
+    else:
+        assert handle.result(20) == ("again" if ends == "release" else "done")
+    until(lambda: worker.health().leases == 0)
+    assert handle.describe().total_attempt_count == 1
