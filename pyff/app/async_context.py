@@ -33,7 +33,7 @@ from pyff._generated.errors import (
     WaitpointNotPending,
     WaitTimeout,
 )
-from pyff._generated.results import ObserveSignalsRow, ReadStepsRow, SuspendRow, UsageResult
+from pyff._generated.results import ObserveSignalsRow, ReadStepsRow, RecordStepResult, SuspendRow, UsageResult
 from pyff.app.async_handle import AsyncHandle
 from pyff.app.control import DuplicateStep, Paused, TaskFailed
 from pyff.app.derived import derived, derived_execution
@@ -74,9 +74,10 @@ class AsyncCtx:
     Everything is checked against the lease. A run that lost it cannot record, emit, spend or wait.
     """
 
-    def __init__(self, run: Run, engine: AsyncEngine) -> None:
+    def __init__(self, run: Run, engine: AsyncEngine, transactions: AsyncEngine | None = None) -> None:
         self._run = run
         self._engine = engine
+        self._transactions = transactions or engine  # which others wait for while they hold one of these
         self._names: set[str] = set()
         self._steps: dict[str, ReadStepsRow] | None = None
         self._reading = asyncio.Lock()
@@ -231,7 +232,7 @@ class AsyncCtx:
         if found is not None:
             return cast("R", codec.decode(found.result))
         try:
-            async with self._engine._transaction() as conn, conn.transaction():
+            async with self._transactions._transaction() as conn, conn.transaction():
                 value = await fn(conn, *args, **kwargs)
                 made = await self._fenced(
                     self._engine.record_step,
@@ -272,10 +273,6 @@ class AsyncCtx:
         found = await self._recorded(place)
         if found is not None:
             return _signal(name, found.result)
-        if self.resumed:
-            came = await self._steady(self._engine.observe_signals, self._run.handle)
-            if any(signal.matched and signal.waitpoint_key == name for signal in came):
-                return await self._answered(name, came)
         names = [signals] if isinstance(signals, str) else sorted(set(signals))  # the same in every process
         options: dict[str, Any] = {
             "condition": {
@@ -301,10 +298,29 @@ class AsyncCtx:
         return await self._answered(name, came)
 
     async def _answered(self, name: str, came: list[ObserveSignalsRow]) -> Signal:
-        made = await self._fenced(
+        return _signal(name, (await self._record_answer(name, came)).result)
+
+    async def _record_answer(self, name: str, came: list[ObserveSignalsRow]) -> RecordStepResult:
+        return await self._fenced(
             self._engine.record_step, name=f"pyff:wait:{name}", result=_stored(came), result_encoding=JSON
         )
-        return _signal(name, made.result)
+
+    async def _enter(self) -> None:
+        """Before the code of a task that goes on: the signal that ended its wait is recorded at once. If the code fails
+        before it gets to the wait again, nobody is asked for it a second time."""
+        if not self.resumed:
+            return
+        came = await self._steady(self._engine.observe_signals, self._run.handle, matched_only=True)
+        if not came:
+            return
+        name = came[-1].waitpoint_key
+        place = f"pyff:wait:{name}"
+        found = await self._recorded(place)
+        if found is None and self._steps is not None:
+            made = await self._record_answer(name, came)
+            self._steps[place] = ReadStepsRow(
+                place, made.result, made.result_encoding, made.attempt_index, made.recorded_at_ms, ""
+            )
 
     async def _suspend_with_token(
         self, name: str, options: dict[str, Any], on_token: Callable[[Token], Awaitable[object] | object]

@@ -29,7 +29,7 @@ class Loop:
         self._prepare = prepare
         self._running: dict[Run, asyncio.Task[None]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._engine: AsyncEngine | None = None
+        self._engines: tuple[AsyncEngine, AsyncEngine] | None = None
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closing = False
@@ -83,8 +83,8 @@ class Loop:
                     log.error("the event loop was %s: it goes on", why)
         finally:
             with contextlib.suppress(Exception):
-                if self._engine is not None:
-                    loop.run_until_complete(asyncio.wait_for(self._engine.close(), 5))
+                for engine in self._engines or ():
+                    loop.run_until_complete(asyncio.wait_for(engine.close(), 5))
             loop.close()
 
     def _fill(self) -> None:
@@ -108,7 +108,9 @@ class Loop:
             run.started = started
             run.check()
             if signature.wants_context:
-                value = await task.fn(AsyncCtx(run, self._its_engine()), *args)  # type: ignore[union-attr]
+                context = AsyncCtx(run, *self._its_engines())
+                await context._enter()
+                value = await task.fn(context, *args)  # type: ignore[union-attr]
             else:
                 value = await task.fn(*args)  # type: ignore[union-attr]
             if run.lost is not None or run.paused:
@@ -123,12 +125,16 @@ class Loop:
         self.state.finish(run)
         self._fill()
 
-    def _its_engine(self) -> AsyncEngine:
-        if self._engine is None:
-            self._engine = AsyncEngine(
-                self._dsn,
-                prepare_threshold=5 if self._prepare else None,
-                check_schema=False,
-                max_size=max(2, min(self.size, 10)),
-            )
-        return self._engine
+    def _its_engines(self) -> tuple[AsyncEngine, AsyncEngine]:
+        """For calls, and for transactions, see Worker.start."""
+        if self._engines is None:
+            self._engines = self._make_engine(), self._make_engine()
+        return self._engines
+
+    def _make_engine(self) -> AsyncEngine:
+        return AsyncEngine(
+            self._dsn,
+            prepare_threshold=5 if self._prepare else None,
+            check_schema=False,
+            max_size=max(2, min(self.size, 10)),
+        )

@@ -72,7 +72,12 @@ class Slot:
                 if run.lost is not None:
                     raise TaskCancelled(run.lost)
                 fn = task.fn  # type: ignore[union-attr]
-                value = fn(Ctx(run, self._pool.engine), *args) if signature.wants_context else fn(*args)
+                if signature.wants_context:
+                    context = Ctx(run, self._pool.engine, self._pool.transactions)
+                    context._enter()
+                    value = fn(context, *args)
+                else:
+                    value = fn(*args)
             finally:
                 self._leave(run)
             if run.lost is not None or run.paused:
@@ -101,9 +106,10 @@ class Slot:
 
 
 class Threads:
-    def __init__(self, state: State, engine: Engine, size: int) -> None:
+    def __init__(self, state: State, engine: Engine, transactions: Engine, size: int) -> None:
         self.state = state
         self.engine = engine
+        self.transactions = transactions
         self.size = size
         self.ready: deque[Run] = deque()
         self.closed = False

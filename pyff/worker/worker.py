@@ -140,10 +140,14 @@ class Worker:
             _ = task.signature  # a task that cannot be called is told now
         self.instance_id = str(uuid4())  # never the host's name: a successor is somebody else
         self._state = State(self._slots, self._batch)
-        self._engine = Engine(
-            self._dsn,
-            prepare_threshold=5 if self._prepare else None,
-            max_size=max(2, min(self._slots, 10)),
+        # Two pools: a task inside a transaction may make a call, and must not wait for others that do the same.
+        self._engine, self._transactions = (
+            Engine(
+                self._dsn,
+                prepare_threshold=5 if self._prepare else None,
+                max_size=max(2, min(self._slots, 10)),
+            )
+            for _ in range(2)
         )
         identity = {
             "worker_id": self.worker_id,
@@ -164,7 +168,7 @@ class Worker:
         if self._maintain and "maintenance" in supported:
             names.append("maintain")
         self._links = {name: Link(self._dsn, name, prepare=self._prepare) for name in names}
-        self._threads = Threads(state, self._engine, self._slots)
+        self._threads = Threads(state, self._engine, self._transactions, self._slots)
         self._loop = Loop(state, self._dsn, self._slots, prepare=self._prepare)
         self._claimer = Claimer(
             state,
@@ -393,6 +397,7 @@ class Worker:
         for link in self._links.values():
             link.drop()
         self._engine.close()
+        self._transactions.close()
 
     def _spawn(self, name: str, target: Callable[[], None]) -> None:
         def guarded() -> None:

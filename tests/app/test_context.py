@@ -221,6 +221,44 @@ def test_a_signal_outlives_a_later_failure_and_is_not_asked_for_again(app, engin
     assert (tries, len(tokens)) == ([0, 1], 1)
 
 
+def test_a_signal_outlives_a_failure_before_the_task_gets_to_its_wait_again(app, engine, db):
+    """Whoever sent it was told that it arrived, and is not asked twice."""
+    tokens, runs = [], []
+
+    @app.task(retry=NOW)
+    def charge(ctx: Ctx) -> str:
+        runs.append(ctx.attempt)
+        if len(runs) == 2:
+            raise OSError("something that is read again at the start of each run")
+        return ctx.wait("approval", on_token=tokens.append).name
+
+    @app.task(retry=NOW)
+    async def charge_too(ctx: AsyncCtx) -> str:
+        runs.append(ctx.attempt)
+        if len(runs) == 2:
+            raise OSError
+        try:
+            return (await ctx.wait("approval", on_token=tokens.append, timeout_ms=1000)).name
+        except WaitTimeout:
+            return "too late"
+
+    handle = charge.enqueue()
+    drain(app, db)
+    send_signal(tokens[0], "approve", conn=engine)
+    drain(app, db)
+    assert handle.result(0) == "approve"
+    assert (runs, len(tokens)) == ([0, 0, 1], 1)
+    runs.clear()
+    late = charge_too.enqueue()
+    drain(app, db)
+    advance(db, 1001)
+    engine.expire_suspension(late.execution_id)
+    drain(app, db)
+    assert late.result(0) == "too late"
+    assert (runs, len(tokens)) == ([0, 0, 1], 2)
+    sound(db)
+
+
 def test_a_signal_that_came_before_the_wait_counts(app, engine, db):
     @app.task()
     def charge(ctx: Ctx) -> str:

@@ -525,76 +525,6 @@ def test_a_coroutine_beside_the_task_that_ends_programs_ends_no_other_task(app, 
     assert worker.health().healthy
 
 
-def test_exceptions_that_are_worth_another_attempt_may_be_given_in_any_way(app, work):
-    tried = []
-
-    @app.task(retry=Fixed(max=1, delay_ms=0, on=[OSError]))  # type: ignore[arg-type]
-    def flaky() -> int:
-        tried.append(1)
-        if len(tried) == 1:
-            raise OSError
-        return len(tried)
-
-    worker = work()
-    assert flaky.enqueue().result(20) == 2
-    assert worker.health().healthy
-    with pytest.raises(TypeError, match="on: expected exceptions"):
-        Fixed(on=("OSError",))  # type: ignore[arg-type]
-
-
-def test_the_times_at_which_something_becomes_due_are_forgotten_when_they_are_over():
-    lanes = Lanes({"busy": 1.0})
-    for _ in range(1000):
-        lanes.due("busy", 0.0)
-    assert len(lanes._due["busy"]) <= 2
-
-
-REPLACED = """
-    create schema if not exists before;
-    alter function {name} set schema before;
-    create sequence {name}_calls;
-    create function {name}({arguments}) returns table ({columns}) language plpgsql as $$
-    begin
-        if nextval('{name}_calls') <= 2 then
-            raise exception 'cache lookup failed for function 4711' using errcode = 'XX000';
-        end if;
-        return query select {read} from before.{name}({given}) x;
-    end $$;
-"""
-
-
-def test_an_upgrade_that_replaces_a_function_under_a_call_costs_no_result(app, work, db):
-    """PostgreSQL has no lock on a function that is about to run."""
-
-    @app.task()
-    def note(n: int) -> int:
-        return n
-
-    worker = work()
-    assert note.enqueue(1).result(20) == 1
-    db.execute(
-        REPLACED.format(
-            name="ff_complete_many",
-            arguments="p_handles text[], p_results bytea[] default null, p_result_encoding text default null",
-            columns="ordinal int, outcome text, error_kind text",
-            read="x.ordinal, x.outcome, x.error_kind",
-            given="p_handles, p_results, p_result_encoding",
-        )
-    )
-    db.execute(
-        REPLACED.format(
-            name="ff_delay",
-            arguments="p_handle text, p_delay_until_ms bigint default null, p_delay_ms bigint default null",
-            columns="outcome text",
-            read="x.outcome",
-            given="p_handle, p_delay_until_ms, p_delay_ms",
-        )
-    )
-    assert [h.result(20) for h in note.enqueue_many([(n,) for n in range(20)])] == list(range(20))
-    assert worker.health().failed == 0
-    assert worker.health().state == "running"
-
-
 def locked(handle) -> str:
     return (
         f"select from ff_exec_core where execution_id = '{handle.execution_id.rpartition(':')[2]}' for update"
@@ -672,3 +602,91 @@ def test_an_execution_that_somebody_holds_does_not_keep_other_results_back(app, 
         assert handle.result(20) == ("again" if ends == "release" else "done")
     until(lambda: worker.health().leases == 0)
     assert handle.describe().total_attempt_count == 1
+
+
+REPLACED = """
+    create schema if not exists before;
+    alter function {name} set schema before;
+    create sequence {name}_calls;
+    create function {name}({arguments}) returns table ({columns}) language plpgsql as $$
+    begin
+        if nextval('{name}_calls') <= 2 then
+            raise exception 'cache lookup failed for function 4711' using errcode = 'XX000';
+        end if;
+        return query select {read} from before.{name}({given}) x;
+    end $$;
+"""
+
+
+def test_an_upgrade_that_replaces_a_function_under_a_call_costs_no_result(app, work, db):
+    """PostgreSQL has no lock on a function that is about to run."""
+
+    @app.task()
+    def note(n: int) -> int:
+        return n
+
+    worker = work()
+    assert note.enqueue(1).result(20) == 1
+    db.execute(
+        REPLACED.format(
+            name="ff_complete_many",
+            arguments="p_handles text[], p_results bytea[] default null, p_result_encoding text default null",
+            columns="ordinal int, outcome text, error_kind text",
+            read="x.ordinal, x.outcome, x.error_kind",
+            given="p_handles, p_results, p_result_encoding",
+        )
+    )
+    db.execute(
+        REPLACED.format(
+            name="ff_delay",
+            arguments="p_handle text, p_delay_until_ms bigint default null, p_delay_ms bigint default null",
+            columns="outcome text",
+            read="x.outcome",
+            given="p_handle, p_delay_until_ms, p_delay_ms",
+        )
+    )
+    assert [h.result(20) for h in note.enqueue_many([(n,) for n in range(20)])] == list(range(20))
+    assert worker.health().failed == 0
+    assert worker.health().state == "running"
+
+
+def test_calls_of_the_context_inside_transactions_do_not_wait_for_each_other(app, work, db):
+    """Each transaction has a connection, and inside it the task needs another one."""
+    together = threading.Barrier(10)
+
+    @app.task()
+    def imports(ctx: Ctx, n: int) -> int:
+        def fill(conn: psycopg.Connection) -> int:
+            together.wait(20)
+            ctx.progress(50)
+            return n
+
+        return ctx.transaction("fill", fill)
+
+    work(slots=16, lease_ttl_ms=30_000)
+    handles = imports.enqueue_many([(n,) for n in range(10)])
+    assert [h.result(20) for h in handles] == list(range(10))
+
+
+def test_the_times_at_which_something_becomes_due_are_forgotten_when_they_are_over():
+    lanes = Lanes({"busy": 1.0})
+    for _ in range(1000):
+        lanes.due("busy", 0.0)
+    assert len(lanes._due["busy"]) <= 2
+
+
+def test_exceptions_that_are_worth_another_attempt_may_be_given_in_any_way(app, work):
+    tried = []
+
+    @app.task(retry=Fixed(max=1, delay_ms=0, on=[OSError]))  # type: ignore[arg-type]
+    def flaky() -> int:
+        tried.append(1)
+        if len(tried) == 1:
+            raise OSError
+        return len(tried)
+
+    worker = work()
+    assert flaky.enqueue().result(20) == 2
+    assert worker.health().healthy
+    with pytest.raises(TypeError, match="on: expected exceptions"):
+        Fixed(on=("OSError",))  # type: ignore[arg-type]
