@@ -2,6 +2,7 @@
 """The context of a running task."""
 
 import asyncio
+import functools
 import typing
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
@@ -50,6 +51,11 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+R1 = TypeVar("R1")
+R2 = TypeVar("R2")
+R3 = TypeVar("R3")
+R4 = TypeVar("R4")
 Ts = TypeVarTuple("Ts")
 
 LOST = (ExecutionNotActive, LeaseExpired, LeaseRevoked, StaleLease)
@@ -60,7 +66,7 @@ MAX_PENDING_MS = 2_592_000_000
 PAGE = 1000
 
 
-class AsyncChild(AsyncHandle[R], Generic[R]):
+class AsyncChild(AsyncHandle[R_co], Generic[R_co]):
     """The handle of a child that a task spawned; `gather` waits for it without holding a worker."""
 
 
@@ -421,6 +427,23 @@ class AsyncCtx:
         self._run.flow_id = flow_id
         return made.outcome
 
+    @overload
+    async def gather(self, child1: AsyncChild[R1], child2: AsyncChild[R2], /) -> list[R1 | R2]: ...
+    @overload
+    async def gather(
+        self, child1: AsyncChild[R1], child2: AsyncChild[R2], child3: AsyncChild[R3], /
+    ) -> list[R1 | R2 | R3]: ...
+    @overload
+    async def gather(
+        self,
+        child1: AsyncChild[R1],
+        child2: AsyncChild[R2],
+        child3: AsyncChild[R3],
+        child4: AsyncChild[R4],
+        /,
+    ) -> list[R1 | R2 | R3 | R4]: ...
+    @overload
+    async def gather(self, *children: AsyncChild[R]) -> list[R]: ...
     async def gather(self, *children: AsyncChild[R]) -> list[R]:
         """What the children returned, in their order. Until every child spawned so far has ended, the task waits
         without holding a worker.
@@ -433,10 +456,29 @@ class AsyncCtx:
             found.append(await child.result(0))
         return found
 
-    async def settle(self, *children: AsyncChild[R]) -> list[R | TaskFailed]:
+    @overload
+    async def settle(
+        self, child1: AsyncChild[R1], child2: AsyncChild[R2], /
+    ) -> list[R1 | R2 | TaskFailed]: ...
+    @overload
+    async def settle(
+        self, child1: AsyncChild[R1], child2: AsyncChild[R2], child3: AsyncChild[R3], /
+    ) -> list[R1 | R2 | R3 | TaskFailed]: ...
+    @overload
+    async def settle(
+        self,
+        child1: AsyncChild[R1],
+        child2: AsyncChild[R2],
+        child3: AsyncChild[R3],
+        child4: AsyncChild[R4],
+        /,
+    ) -> list[R1 | R2 | R3 | R4 | TaskFailed]: ...
+    @overload
+    async def settle(self, *children: AsyncChild[R]) -> list[R | TaskFailed]: ...
+    async def settle(self, *children: AsyncChild[object]) -> list[Any]:
         """`gather`, with a TaskFailed in the place of each child that ended otherwise."""
         await self._await_children()
-        found: list[R | TaskFailed] = []
+        found: list[object] = []
         for child in children:
             try:
                 found.append(await child.result(0))
@@ -551,6 +593,10 @@ _BEHAVIOR = {
 
 def _returned(fn: Callable[..., object]) -> object:
     """The annotated return type of a function; of a coroutine, what awaiting it gives."""
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    if not isinstance(fn, type) and not hasattr(fn, "__annotations__"):
+        fn = getattr(fn, "__call__", fn)  # noqa: B004
     try:
         return typing.get_type_hints(fn, include_extras=True).get("return", Any)
     except (TypeError, NameError, AttributeError):

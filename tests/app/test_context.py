@@ -1,6 +1,7 @@
 """What a task can do: steps, waits, sleeps, children, streams."""
 
 import dataclasses
+import functools
 import json
 
 import psycopg
@@ -122,6 +123,32 @@ def test_a_step_without_a_type_that_is_not_json_says_what_to_do(app, db):
     with pytest.raises(TaskFailed, match="annotate its type"):
         handle.result(0)
     assert handle.describe().total_attempt_count == 1
+
+
+def test_the_type_of_a_step_is_found_behind_partials_tasks_and_objects(app, db):
+    @app.task()
+    def price(total: float) -> Quote:
+        return Quote(total)
+
+    class Prices:
+        def __call__(self, total: float) -> Quote:
+            return Quote(total)
+
+        def at(self, total: float) -> Quote:
+            return Quote(total)
+
+    @app.task()
+    def buy(ctx: Ctx) -> list[Quote]:
+        return [
+            ctx.step("task", price, 1.0),
+            ctx.step("partial", functools.partial(price, 2.0)),
+            ctx.step("object", Prices(), 3.0),
+            ctx.step("method", Prices().at, 4.0),
+        ]
+
+    handle = buy.enqueue()
+    drain(app, db, reraise=True)
+    assert handle.result(0) == [Quote(1.0), Quote(2.0), Quote(3.0), Quote(4.0)]
 
 
 def test_a_stale_worker_records_nothing(app, engine, db):
