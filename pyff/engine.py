@@ -274,7 +274,7 @@ class Engine(Methods):
             try:
                 return self._once(statement, arguments)
             except COLLISIONS as error:
-                if isinstance(error, InternalError_) and not _replaced(error):
+                if isinstance(error, InternalError_) and not replaced(error):
                     raise
                 time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
         try:
@@ -354,7 +354,7 @@ def _live(pool: ConnectionPool[Any]) -> Connection[Any]:
             return conn
 
 
-def _replaced(error: InternalError_) -> bool:
+def replaced(error: InternalError_) -> bool:
     """PostgreSQL has no lock on a function that is about to run; an upgrade may drop an older signature of it."""
     return (error.diag.message_primary or "").startswith("cache lookup failed for function")
 

@@ -2,6 +2,7 @@
 """The context of a running task."""
 
 import asyncio
+import functools
 import typing
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
@@ -33,7 +34,7 @@ from pyff._generated.errors import (
     WaitpointNotPending,
     WaitTimeout,
 )
-from pyff._generated.results import ObserveSignalsRow, ReadStepsRow, SuspendRow, UsageResult
+from pyff._generated.results import ObserveSignalsRow, ReadStepsRow, RecordStepResult, SuspendRow, UsageResult
 from pyff.app.async_handle import AsyncHandle
 from pyff.app.control import DuplicateStep, Paused, TaskFailed
 from pyff.app.derived import derived, derived_execution
@@ -50,6 +51,11 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+R1 = TypeVar("R1")
+R2 = TypeVar("R2")
+R3 = TypeVar("R3")
+R4 = TypeVar("R4")
 Ts = TypeVarTuple("Ts")
 
 LOST = (ExecutionNotActive, LeaseExpired, LeaseRevoked, StaleLease)
@@ -60,7 +66,7 @@ MAX_PENDING_MS = 2_592_000_000
 PAGE = 1000
 
 
-class AsyncChild(AsyncHandle[R], Generic[R]):
+class AsyncChild(AsyncHandle[R_co], Generic[R_co]):
     """The handle of a child that a task spawned; `gather` waits for it without holding a worker."""
 
 
@@ -74,9 +80,10 @@ class AsyncCtx:
     Everything is checked against the lease. A run that lost it cannot record, emit, spend or wait.
     """
 
-    def __init__(self, run: Run, engine: AsyncEngine) -> None:
+    def __init__(self, run: Run, engine: AsyncEngine, transactions: AsyncEngine | None = None) -> None:
         self._run = run
         self._engine = engine
+        self._transactions = transactions or engine  # which others wait for while they hold one of these
         self._names: set[str] = set()
         self._steps: dict[str, ReadStepsRow] | None = None
         self._reading = asyncio.Lock()
@@ -231,7 +238,7 @@ class AsyncCtx:
         if found is not None:
             return cast("R", codec.decode(found.result))
         try:
-            async with self._engine._transaction() as conn, conn.transaction():
+            async with self._transactions._transaction() as conn, conn.transaction():
                 value = await fn(conn, *args, **kwargs)
                 made = await self._fenced(
                     self._engine.record_step,
@@ -272,10 +279,6 @@ class AsyncCtx:
         found = await self._recorded(place)
         if found is not None:
             return _signal(name, found.result)
-        if self.resumed:
-            came = await self._steady(self._engine.observe_signals, self._run.handle)
-            if any(signal.matched and signal.waitpoint_key == name for signal in came):
-                return await self._answered(name, came)
         names = [signals] if isinstance(signals, str) else sorted(set(signals))  # the same in every process
         options: dict[str, Any] = {
             "condition": {
@@ -301,10 +304,29 @@ class AsyncCtx:
         return await self._answered(name, came)
 
     async def _answered(self, name: str, came: list[ObserveSignalsRow]) -> Signal:
-        made = await self._fenced(
+        return _signal(name, (await self._record_answer(name, came)).result)
+
+    async def _record_answer(self, name: str, came: list[ObserveSignalsRow]) -> RecordStepResult:
+        return await self._fenced(
             self._engine.record_step, name=f"pyff:wait:{name}", result=_stored(came), result_encoding=JSON
         )
-        return _signal(name, made.result)
+
+    async def _enter(self) -> None:
+        """Before the code of a task that goes on: the signal that ended its wait is recorded at once. If the code fails
+        before it gets to the wait again, nobody is asked for it a second time."""
+        if not self.resumed:
+            return
+        came = await self._steady(self._engine.observe_signals, self._run.handle, matched_only=True)
+        if not came:
+            return
+        name = came[-1].waitpoint_key
+        place = f"pyff:wait:{name}"
+        found = await self._recorded(place)
+        if found is None and self._steps is not None:
+            made = await self._record_answer(name, came)
+            self._steps[place] = ReadStepsRow(
+                place, made.result, made.result_encoding, made.attempt_index, made.recorded_at_ms, ""
+            )
 
     async def _suspend_with_token(
         self, name: str, options: dict[str, Any], on_token: Callable[[Token], Awaitable[object] | object]
@@ -405,6 +427,23 @@ class AsyncCtx:
         self._run.flow_id = flow_id
         return made.outcome
 
+    @overload
+    async def gather(self, child1: AsyncChild[R1], child2: AsyncChild[R2], /) -> list[R1 | R2]: ...
+    @overload
+    async def gather(
+        self, child1: AsyncChild[R1], child2: AsyncChild[R2], child3: AsyncChild[R3], /
+    ) -> list[R1 | R2 | R3]: ...
+    @overload
+    async def gather(
+        self,
+        child1: AsyncChild[R1],
+        child2: AsyncChild[R2],
+        child3: AsyncChild[R3],
+        child4: AsyncChild[R4],
+        /,
+    ) -> list[R1 | R2 | R3 | R4]: ...
+    @overload
+    async def gather(self, *children: AsyncChild[R]) -> list[R]: ...
     async def gather(self, *children: AsyncChild[R]) -> list[R]:
         """What the children returned, in their order. Until every child spawned so far has ended, the task waits
         without holding a worker.
@@ -417,10 +456,29 @@ class AsyncCtx:
             found.append(await child.result(0))
         return found
 
-    async def settle(self, *children: AsyncChild[R]) -> list[R | TaskFailed]:
+    @overload
+    async def settle(
+        self, child1: AsyncChild[R1], child2: AsyncChild[R2], /
+    ) -> list[R1 | R2 | TaskFailed]: ...
+    @overload
+    async def settle(
+        self, child1: AsyncChild[R1], child2: AsyncChild[R2], child3: AsyncChild[R3], /
+    ) -> list[R1 | R2 | R3 | TaskFailed]: ...
+    @overload
+    async def settle(
+        self,
+        child1: AsyncChild[R1],
+        child2: AsyncChild[R2],
+        child3: AsyncChild[R3],
+        child4: AsyncChild[R4],
+        /,
+    ) -> list[R1 | R2 | R3 | R4 | TaskFailed]: ...
+    @overload
+    async def settle(self, *children: AsyncChild[R]) -> list[R | TaskFailed]: ...
+    async def settle(self, *children: AsyncChild[object]) -> list[Any]:
         """`gather`, with a TaskFailed in the place of each child that ended otherwise."""
         await self._await_children()
-        found: list[R | TaskFailed] = []
+        found: list[object] = []
         for child in children:
             try:
                 found.append(await child.result(0))
@@ -535,6 +593,10 @@ _BEHAVIOR = {
 
 def _returned(fn: Callable[..., object]) -> object:
     """The annotated return type of a function; of a coroutine, what awaiting it gives."""
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    if not isinstance(fn, type) and not hasattr(fn, "__annotations__"):
+        fn = getattr(fn, "__call__", fn)  # noqa: B004
     try:
         return typing.get_type_hints(fn, include_extras=True).get("return", Any)
     except (TypeError, NameError, AttributeError):

@@ -15,7 +15,7 @@ from pyff.async_engine import AsyncEngine
 from pyff.codecs.codec import Codec
 from pyff.types import PublicState
 
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 ENDED = frozenset({"completed", "failed", "cancelled", "expired", "skipped"})
 LONGEST_PAUSE = 0.25
@@ -23,7 +23,7 @@ PATIENCE_S = 60.0
 """So long a server that is gone may take to come back, while somebody waits for a result."""
 
 
-class AsyncHandle(Generic[R]):
+class AsyncHandle(Generic[R_co]):
     """`outcome` says whether the call was created by this submission, or is a duplicate of an earlier one."""
 
     def __init__(
@@ -41,7 +41,7 @@ class AsyncHandle(Generic[R]):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.execution_id}>"
 
-    async def result(self, timeout: float | None = None) -> R:
+    async def result(self, timeout: float | None = None) -> R_co:
         """What the task returned. Waits for it, for ever or for `timeout` seconds, through a restart of the server too.
 
         Raises: TaskFailed if it ended otherwise; WaitTimeout; ExecutionNotFound.
@@ -64,7 +64,7 @@ class AsyncHandle(Generic[R]):
             if found is None:
                 raise ExecutionNotFound(detail={"execution_id": self.execution_id})
             if found.public_state == "completed":
-                return cast("R", self._codec.decode(found.result))
+                return cast("R_co", self._codec.decode(found.result))
             if found.public_state in ENDED:
                 raise TaskFailed(
                     self.execution_id,

@@ -1,5 +1,6 @@
 """How often a failed task is tried again, and after which pauses. The database decides; this writes its policy."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyff.types import JsonValue
@@ -19,6 +20,9 @@ class Backoff:
     factor: float = 2.0
     jitter: bool = True
     on: tuple[type[BaseException], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "on", _exceptions(self.on))
 
     def policy(self) -> dict[str, JsonValue]:
         return {
@@ -41,8 +45,19 @@ class Fixed:
     delay_ms: int = 1_000
     on: tuple[type[BaseException], ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "on", _exceptions(self.on))
+
     def policy(self) -> dict[str, JsonValue]:
         return {"max_retries": self.max, "backoff": {"type": "fixed", "delay_ms": self.delay_ms}}
+
+
+def _exceptions(on: object) -> tuple[type[BaseException], ...]:
+    """Checked here: a worker would learn of it when the first task fails."""
+    found = tuple(on) if isinstance(on, Iterable) else (on,)
+    if not all(isinstance(one, type) and issubclass(one, BaseException) for one in found):
+        raise TypeError(f"on: expected exceptions, got {on!r}")
+    return found
 
 
 Retry = Backoff | Fixed

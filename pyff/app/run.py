@@ -1,7 +1,7 @@
 """One claimed execution in this process."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -91,8 +91,10 @@ class Run:
         self.outcome = ""
         self.result: bytes | None = None
         self.error: BaseException | None = None
-        self.interrupt: Any = None  # stops the code of the task, from any thread
-        self.recall: Any = None  # takes an interrupt back that has not struck yet, in the thread of the task
+        self.interrupt: Callable[[Run], None] | None = None  # stops the code of the task, from any thread
+        self.recall: Callable[[], None] | None = (
+            None  # takes an interrupt back that has not struck yet, in the thread of the task
+        )
         self.shields = 0
 
     def lose(self, reason: str) -> None:

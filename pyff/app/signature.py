@@ -71,7 +71,8 @@ class _One:
             return None
         if len(args) != 1:
             raise TypeError(f"task {self._name} takes one argument, {len(args)} given")
-        return self._codec.encode(args[0])
+        data = self._codec.encode(args[0])
+        return b"null" if data is None and not self._required else data  # NULL stands for the default
 
     def decode(self, payload: bytes | None) -> Sequence[Any]:
         if payload is None and not self._required and self._codec.encoding != BYTES:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, update_wrapper
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, TypeVarTuple, overload
 
 from psycopg import AsyncConnection, Connection
@@ -62,8 +62,9 @@ class Task(Generic[*Ts, R]):
         self.name = name
         self.fn = fn
         self.options = options
-        self.__doc__ = fn.__doc__
-        self.__name__ = getattr(fn, "__name__", name)
+        self.__name__ = name
+        # Whoever looks at it, sees the function.
+        update_wrapper(self, fn, updated=())  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
         return f"<Task {self.name!r} on lane {self.options.lane!r}>"

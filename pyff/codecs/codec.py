@@ -29,12 +29,12 @@ class Codec(Generic[T]):
 def codec_of(kind: object) -> Codec[object]:
     """The codec of a type as it is written in an annotation. None is stored as NULL."""
     try:
-        return _cached(kind)
+        return _cached(kind, repr(kind))  # int | str equals str | int, and is read in another order
     except TypeError:  # an annotation that cannot be hashed, like Literal[[]]
         return _make(kind)
 
 
-def _make(kind: object) -> Codec[object]:
+def _make(kind: object, _written: str = "") -> Codec[object]:
     if kind is bytes:
         return cast("Codec[object]", Codec(BYTES, _raw, _raw_back))
     return _json(shape_of(kind))

@@ -5,6 +5,8 @@ import dataclasses
 import datetime as dt
 import decimal
 import enum
+import inspect
+import json
 import types
 import typing
 import uuid
@@ -77,18 +79,19 @@ def _plain_class(kind: type) -> Shape:
     if kind in _SCALARS:
         return _SCALARS[kind]
     if issubclass(kind, enum.Enum):
-        return Shape(_enum_value, _loader(kind, kind))
+        return Shape(_dumper(kind, _enum_value), _loader(kind, kind))
     if dataclasses.is_dataclass(kind):
         fields = [f.name for f in dataclasses.fields(kind) if f.init]
         return _record(kind, fields)
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return _record(kind, kind._fields)
     if hasattr(kind, "model_validate") and hasattr(kind, "model_dump"):  # pydantic 2
-        return Shape(_dump_model, _loader(kind, kind.model_validate))
+        return _model(kind)
     if hasattr(kind, "__struct_fields__"):
         import msgspec  # type: ignore[import-not-found,unused-ignore]
 
-        return Shape(msgspec.to_builtins, _loader(kind, partial(msgspec.convert, type=kind, strict=False)))
+        load = partial(msgspec.convert, type=kind, strict=False)
+        return Shape(_dumper(kind, msgspec.to_builtins), _loader(kind, load))
     if kind in (list, tuple, set, frozenset):
         return _items(kind, PLAIN)
     return Shape(None, _checked(kind)) if kind in (str, int, float, bool, dict) else PLAIN
@@ -146,17 +149,27 @@ def _record(kind: type, fields: typing.Sequence[str]) -> Shape:
                     for name, item in plain.items()
                 }
             )
-        except DecodeError as error:
-            raise DecodeError(f"{kind.__name__}: {error}") from None
-        except (TypeError, ValueError) as error:
+        except Exception as error:  # whatever a __post_init__ raises
             raise DecodeError(f"{kind.__name__}: {error}") from None
 
     return Shape(dump, load)
 
 
+def _model(kind: Any) -> Shape:  # noqa: ANN401
+    """A pydantic model, written by the names of its fields; read by these or by its aliases. Before pydantic 2.11 it
+    was the aliases alone, where there are some."""
+    named = "by_name" in inspect.signature(kind.model_validate).parameters
+
+    def dump(value: Any) -> object:  # noqa: ANN401
+        return value.model_dump(mode="json", by_alias=not named, round_trip=True)
+
+    validate = partial(kind.model_validate, by_alias=True, by_name=True) if named else kind.model_validate
+    return Shape(_dumper(kind, dump), _loader(kind, validate))
+
+
 def _items(made: Any, shape: Shape) -> Shape:  # noqa: ANN401
     def dump(value: Any) -> list[object]:  # noqa: ANN401
-        if isinstance(value, str | bytes | Mapping):
+        if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
             raise EncodeError(f"expected {made.__name__}, got {type(value).__name__}")
         items = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
         return list(items) if shape.dump is None else [shape.dump(item) for item in items]
@@ -170,7 +183,9 @@ def _items(made: Any, shape: Shape) -> Shape:  # noqa: ANN401
 
 
 def _tuple(shapes: list[Shape]) -> Shape:
-    def dump(value: Any) -> list[object]:  # noqa: ANN401
+    def dump(value: object) -> list[object]:
+        if not isinstance(value, tuple | list) or len(value) != len(shapes):
+            raise EncodeError(f"expected a tuple of {len(shapes)}, got {type(value).__name__}")
         return [item if s.dump is None else s.dump(item) for s, item in zip(shapes, value, strict=True)]
 
     def load(plain: object) -> object:
@@ -185,7 +200,9 @@ def _mapping(key: object, value: object) -> Shape:
     keys, values = shape_of(key), shape_of(value)
     text = key in (str, Any, object)
 
-    def dump(plain: Any) -> dict[str, object]:  # noqa: ANN401
+    def dump(plain: object) -> dict[str, object]:
+        if not isinstance(plain, Mapping):
+            raise EncodeError(f"expected a mapping, got {type(plain).__name__}")
         return {
             k if text else _key_text(k if keys.dump is None else keys.dump(k)): (
                 v if values.dump is None else values.dump(v)
@@ -196,7 +213,7 @@ def _mapping(key: object, value: object) -> Shape:
     def load(plain: object) -> object:
         if not isinstance(plain, dict):
             raise DecodeError(f"expected an object, got {type(plain).__name__}")
-        read = None if text else (int if key is int else keys.load)
+        read = None if text or keys.load is None else partial(_read_key, keys.load)
         return {
             (k if read is None else read(k)): (v if values.load is None else values.load(v))
             for k, v in plain.items()
@@ -224,7 +241,7 @@ def _union(args: tuple[object, ...]) -> Shape:
         for _, shape in shapes:
             try:
                 return plain if shape.load is None else shape.load(plain)
-            except (TypeError, ValueError):
+            except DecodeError:
                 continue
         raise DecodeError(f"{type(plain).__name__} is none of {', '.join(map(_name, args))}")
 
@@ -239,6 +256,8 @@ def _is_a(value: object, kind: object) -> bool:
         return isinstance(value, float | int) and not isinstance(value, bool)
     if origin is int:
         return isinstance(value, int) and not isinstance(value, bool)
+    if typing.is_typeddict(origin):
+        return isinstance(value, dict)
     return isinstance(value, origin) if isinstance(origin, type) else True
 
 
@@ -270,14 +289,20 @@ def _loader(kind: type, make: Step) -> Step:
     def load(plain: object) -> object:
         try:
             return make(plain)
-        except (TypeError, ValueError, decimal.InvalidOperation) as error:
+        except Exception as error:  # a type may raise anything
             raise DecodeError(f"{kind.__name__}: {error}") from None
 
     return load
 
 
-def _dump_model(model: Any) -> object:  # noqa: ANN401
-    return model.model_dump(mode="json")
+def _dumper(kind: type, make: Step) -> Step:
+    def dump(value: object) -> object:
+        try:
+            return make(value)
+        except Exception as error:
+            raise EncodeError(f"{kind.__name__}: {error}") from None
+
+    return dump
 
 
 def _enum_value(member: enum.Enum) -> object:
@@ -285,7 +310,19 @@ def _enum_value(member: enum.Enum) -> object:
 
 
 def _key_text(key: object) -> str:
-    return key if isinstance(key, str) else str(key)
+    return json.dumps(key) if isinstance(key, bool) else str(key)
+
+
+def _read_key(load: Step, text: str) -> object:
+    """Keys are texts in JSON: those of numbers, too."""
+    try:
+        return load(text)
+    except DecodeError:
+        try:
+            plain = json.loads(text)
+        except ValueError:
+            plain = text
+        return load(plain)
 
 
 def _base64(data: bytes) -> str:
@@ -296,7 +333,7 @@ def _seconds(span: dt.timedelta) -> float:
     return span.total_seconds()
 
 
-def _iso(moment: dt.datetime | dt.date | dt.time) -> str:
+def _iso(moment: dt.datetime | dt.time) -> str:
     return moment.isoformat()
 
 
@@ -305,11 +342,14 @@ def _datetime(text: str) -> dt.datetime:
 
 
 _SCALARS: dict[type, Shape] = {
-    bytes: Shape(_base64, _loader(bytes, partial(base64.b64decode, validate=True))),
-    uuid.UUID: Shape(str, _loader(uuid.UUID, uuid.UUID)),
-    decimal.Decimal: Shape(str, _loader(decimal.Decimal, decimal.Decimal)),
-    dt.datetime: Shape(_iso, _loader(dt.datetime, _datetime)),
-    dt.date: Shape(_iso, _loader(dt.date, dt.date.fromisoformat)),
-    dt.time: Shape(_iso, _loader(dt.time, dt.time.fromisoformat)),
-    dt.timedelta: Shape(_seconds, _loader(dt.timedelta, lambda s: dt.timedelta(seconds=s))),
+    kind: Shape(_dumper(kind, dump), _loader(kind, load))
+    for kind, dump, load in (
+        (bytes, _base64, partial(base64.b64decode, validate=True)),
+        (uuid.UUID, str, uuid.UUID),
+        (decimal.Decimal, str, decimal.Decimal),
+        (dt.datetime, _iso, _datetime),
+        (dt.date, dt.date.isoformat, dt.date.fromisoformat),  # of a datetime, which is one too, the date
+        (dt.time, _iso, dt.time.fromisoformat),
+        (dt.timedelta, _seconds, lambda s: dt.timedelta(seconds=s)),
+    )
 }

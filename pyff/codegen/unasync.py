@@ -3,7 +3,7 @@
 import re
 
 _WORDS = {
-    r"^    @overload\n    async def [^@]*?: \.\.\.\n": "",  # what a coroutine may also be
+    r"^    @overload\n    async def step\([^@]*?: \.\.\.\n": "",  # what a coroutine may also be
     r"^.*\bimport settled\n": "",
     r"\bawait settled\((.*)\)$": r"\1",
     r"\bAwaitable\[(\w+)\](?: \| \1\b)?": r"\1",

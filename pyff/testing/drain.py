@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
@@ -16,6 +16,7 @@ from pyff.app.context import Ctx
 from pyff.app.control import Paused
 from pyff.app.registry import App
 from pyff.app.run import Run
+from pyff.app.task import Task
 from pyff.async_engine import AsyncEngine
 from pyff.engine import Engine
 from pyff.engine_error import EngineError
@@ -104,12 +105,13 @@ def _execute(app: App, run: Run, engine: "_Inline") -> None:
         args = signature.decode(run.payload)
         run.started = 1.0
         if signature.is_async:
-            context = (
-                (AsyncCtx(run, cast("AsyncEngine", _Awaitable(engine))),) if signature.wants_context else ()
-            )
-            value = _run_coroutine(lambda: task.fn(*context, *args))
+            value = _run_coroutine(lambda: _coroutine(task, run, engine, args))
+        elif signature.wants_context:
+            context = Ctx(run, engine)
+            context._enter()
+            value = task.fn(context, *args)
         else:
-            value = task.fn(*((Ctx(run, engine),) if signature.wants_context else ()), *args)
+            value = task.fn(*args)
         if run.lost is not None or run.paused:
             judge(run, Paused())
         else:
@@ -119,6 +121,16 @@ def _execute(app: App, run: Run, engine: "_Inline") -> None:
         raise
     except BaseException as error:
         judge(run, error)
+
+
+async def _coroutine(
+    task: Task[*tuple[Any, ...], Any], run: Run, engine: "_Inline", args: Sequence[Any]
+) -> object:
+    if not task.signature.wants_context:
+        return await task.fn(*args)
+    context = AsyncCtx(run, cast("AsyncEngine", _Awaitable(engine)))
+    await context._enter()
+    return await task.fn(context, *args)
 
 
 def _run_coroutine(make: Callable[[], Any]) -> object:

@@ -73,6 +73,7 @@ class Lanes:
         if lane in self._due and seconds < FAR:
             moment = monotonic() + seconds
             with self._guard:
+                self._forget(lane)
                 heapq.heappush(self._due[lane], moment)
                 if self._dry.get(lane, 0.0) > moment:
                     self._dry[lane] = moment
@@ -89,10 +90,15 @@ class Lanes:
             looks = self._looks[lane]
             self._looks[lane] = looks + 1
             until = moment + min(seconds, SOON[looks] if looks < len(SOON) else seconds)
-            due = self._due[lane]
-            while due and due[0] <= moment:
-                heapq.heappop(due)
+            due = self._forget(lane)
             self._dry[lane] = min(until, due[0]) if due else until
+
+    def _forget(self, lane: str) -> list[float]:
+        """What is due on it, without what has been: a lane that is never empty would keep it all."""
+        due, moment = self._due[lane], monotonic()
+        while due and due[0] <= moment:
+            heapq.heappop(due)
+        return due
 
     def wait(self) -> float:
         """Seconds until the next lane is looked at again."""

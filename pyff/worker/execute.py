@@ -21,6 +21,7 @@ PAUSED = "paused"
 LOST = "lost"
 
 REASON_CHARS = 4096
+SAID_CHARS = REASON_CHARS - 200
 HOPELESS = (DuplicateStep, PayloadTooLarge, StepLimitExceeded)
 """Mistakes in the code of a task: another attempt would repeat its effects and end in the same way."""
 
@@ -44,15 +45,19 @@ def classify(run: Run) -> tuple[str, str, str | None]:
     retry = run.task.options.retry if run.task is not None else None
     hopeless = retry is not None and retry.on and not isinstance(error, retry.on)
     if isinstance(error, Fail):
-        reason, permanent, category = _storable(error.reason), not error.retryable, error.category
+        reason, permanent, category = _storable(error.reason) or "Fail", not error.retryable, error.category
     elif isinstance(error, DecodeError) and run.result is None and not run.started:
         reason, permanent, category = (
-            f"the payload does not fit the task: {_said(error)}",
+            f"the payload does not fit the task: {_storable(error, SAID_CHARS)}",
             True,
             "invalid_payload",
         )
     elif isinstance(error, EncodeError):
-        reason, permanent, category = f"{type(error).__name__}: {_said(error)}", True, "invalid_result"
+        reason, permanent, category = (
+            f"{type(error).__name__}: {_storable(error, SAID_CHARS)}",
+            True,
+            "invalid_result",
+        )
     elif isinstance(error, HOPELESS):
         reason, permanent, category = _described(error), True, type(error).__name__
     else:
@@ -64,7 +69,7 @@ def classify(run: Run) -> tuple[str, str, str | None]:
 def _described(error: BaseException | None) -> str:
     if error is None:
         return "unknown"
-    said = _said(error)
+    said = _storable(error, SAID_CHARS)
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)
     if frames:
@@ -73,16 +78,14 @@ def _described(error: BaseException | None) -> str:
     return text
 
 
-def _said(error: BaseException) -> str:
+def _storable(what: object, most: int = REASON_CHARS) -> str:
+    """Text as PostgreSQL takes it: no NUL, and nothing that is not Unicode, like the odd bytes of a file name.
+    Empty, if it cannot even be shown."""
     try:
-        return _storable(error, REASON_CHARS - 200)
+        text = str(what)
     except Exception:
-        return ""  # an exception that cannot even be shown
-
-
-def _storable(text: object, most: int = REASON_CHARS) -> str:
-    """Text as PostgreSQL takes it: no NUL, and nothing that is not Unicode, like the odd bytes of a file name."""
-    return str(text)[:most].replace("\x00", "").encode(errors="backslashreplace").decode()[:most]
+        return ""
+    return text[:most].replace("\x00", "").encode(errors="backslashreplace").decode()[:most]
 
 
 def fields(run: Run) -> dict[str, object]:

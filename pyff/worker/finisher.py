@@ -6,6 +6,7 @@ from time import monotonic
 from typing import Any
 
 import psycopg
+from psycopg.errors import LockNotAvailable
 
 from pyff.app.control import Fail
 from pyff.app.run import Run
@@ -22,6 +23,9 @@ log = logging.getLogger("pyff.worker")
 MOST = 1_000
 MOST_BYTES = 16_000_000
 """So much goes into one call; a larger result goes alone."""
+PATIENCE_MS = 500
+"""So long a call waits for whoever has changed an execution and not committed yet."""
+HELD_AT_A_TIME = 5
 LARGEST = 256_000_000
 """PostgreSQL takes no message above a gigabyte, and hangs up: such a result would be sent for ever."""
 
@@ -45,11 +49,16 @@ class Finisher:
         self._due = due
         self._observe = observe
         self._patience = Patience()
+        self._patience_ms = PATIENCE_MS
+        self._held: dict[str, Run] = {}  # executions that somebody else has changed, and not committed yet
+        self._look_at = 0.0
 
     def serve(self) -> None:
         state = self._state
         finished = state.finished
         while True:
+            if self._held and monotonic() >= self._look_at:
+                self._look_again()
             if not finished:
                 if state.stopping.is_set():
                     return
@@ -66,6 +75,18 @@ class Finisher:
             state.learn(runs)
             self._finish(runs)
 
+    def _look_again(self) -> None:
+        """A few at a time and not for long: what is held for hours must not keep all else waiting."""
+        runs = list(self._held.values())[:HELD_AT_A_TIME]
+        for run in runs:
+            del self._held[run.handle]
+            if run.deadline < monotonic() - 60:
+                run.outcome, run.lost = LOST, run.lost or "not answered"
+        self._patience_ms = PATIENCE_MS // 10
+        self._finish(runs)
+        self._patience_ms = PATIENCE_MS
+        self._look_at = monotonic() + PATIENCE_MS / 1000
+
     def _finish(self, runs: list[Run]) -> None:
         completed: dict[str, list[Run]] = {}
         for run in runs:
@@ -74,7 +95,7 @@ class Finisher:
         for encoding, batch in completed.items():
             for portion in _portions(batch):
                 self._complete(portion, encoding)
-        held, state = self._state.runs, self._state
+        leases, state = self._state.runs, self._state
         for run in runs:
             if run.outcome == FAIL:
                 self._fail(run)
@@ -92,7 +113,9 @@ class Finisher:
                     run.lost,
                     extra={**fields(run), "reason": run.lost},
                 )
-            held.pop(run.handle, None)
+            if run.handle in self._held:
+                continue
+            leases.pop(run.handle, None)
             if self._observe is not None:
                 self._observe(run)
 
@@ -101,8 +124,17 @@ class Finisher:
             "handles": [run.handle for run in batch],
             "results": [run.result for run in batch],
             "encoding": encoding,
+            "patience_ms": self._patience_ms,
         }
-        refused = self._until_answered(batch, lambda: self._link.call(COMPLETE_MANY, arguments))
+        try:
+            refused = self._until_answered(batch, lambda: self._link.call(COMPLETE_MANY, arguments))
+        except LockNotAvailable:
+            if len(batch) == 1:
+                self._hold(batch[0])
+                return
+            for run in batch:
+                self._complete([run], encoding)
+            return
         if refused is None:
             for run in batch:
                 run.outcome, run.lost = LOST, run.lost or "not answered"
@@ -126,8 +158,13 @@ class Finisher:
             "reason": reason,
             "classification": classification,
             "category": category,
+            "patience_ms": self._patience_ms,
         }
-        answer = self._until_answered([run], lambda: self._link.call(FAIL_ONE, arguments))
+        try:
+            answer = self._until_answered([run], lambda: self._link.call(FAIL_ONE, arguments))
+        except LockNotAvailable:
+            self._hold(run)
+            return
         if not isinstance(answer, list):
             self._state.counters.lost += 1
             return
@@ -145,18 +182,36 @@ class Finisher:
         )
 
     def _release(self, run: Run) -> None:
-        arguments = {"handle": run.handle, "delay_ms": 0 if run.task is not None else UNKNOWN_DELAY_MS}
-        answer = self._until_answered([run], lambda: self._link.call(RELEASE_ONE, arguments))
+        arguments = {
+            "handle": run.handle,
+            "delay_ms": 0 if run.task is not None else UNKNOWN_DELAY_MS,
+            "patience_ms": self._patience_ms,
+        }
+        try:
+            answer = self._until_answered([run], lambda: self._link.call(RELEASE_ONE, arguments))
+        except LockNotAvailable:
+            self._hold(run)
+            return
         if isinstance(answer, list):
             self._state.counters.released += 1
+
+    def _hold(self, run: Run) -> None:
+        if self._patience_ms == PATIENCE_MS:
+            log.warning("%s is held by somebody: told later", run.kind, extra=fields(run))
+        self._held[run.handle] = run
 
     def _until_answered(
         self, runs: list[Run], call: Callable[[], list[tuple[Any, ...]]]
     ) -> list[tuple[Any, ...]] | Exception | None:
-        """The answer, or the error by which the call is refused; None if nobody can wait any longer."""
+        """The answer, or the error by which the call is refused; None if nobody can wait any longer.
+
+        Raises: LockNotAvailable.
+        """
         while True:
             try:
                 answer = call()
+            except LockNotAvailable:
+                raise
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 if not self._patience.failures:
                     log.warning("cannot report results: %s", str(error).strip())

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 
 import psycopg
+from psycopg.errors import LockNotAvailable
 
 from pyff.app.run import Run
 from pyff.engine_error import EngineError
@@ -17,6 +18,8 @@ from pyff.worker.statements import HEARTBEAT, REGISTER, RENEW
 log = logging.getLogger("pyff.worker")
 
 MOST = 1_000
+MOST_PATIENCE_MS = 1_000
+"""So long, or a twelfth of the lease, a renewal waits for whoever has changed an execution and not committed yet."""
 HEARTBEAT_S = 10.0
 LIVENESS_MS = 30_000
 
@@ -32,6 +35,8 @@ class Keeper:
         self._poked = threading.Event()
         self._patience = Patience(0.05, max(0.05, min(2.0, ttl_ms / 10_000)))
         self._beat_at = 0.0
+        self._patience_ms = max(10, min(MOST_PATIENCE_MS, ttl_ms // 12))
+        self._held: set[str] = set()
         self.stopped = threading.Event()
 
     def poke(self) -> None:
@@ -68,13 +73,38 @@ class Keeper:
             for run in list(self._state.runs.values())
             if run.lost is None and not run.paused and (everything or run.deadline <= due)
         ]
+        held = [run for run in runs if run.handle in self._held]
+        if held:
+            runs = [run for run in runs if run.handle not in self._held]
         for start in range(0, len(runs), MOST):
-            self._renew_some(runs[start : start + MOST])
+            self._renew_apart(runs[start : start + MOST])
+        for run in held:
+            self._held.discard(run.handle)
+            self._renew_apart([run])
         self._state.last_renewal = monotonic()
+
+    def _renew_apart(self, runs: Sequence[Run]) -> None:
+        """In one call, unless somebody holds one of them: that one is not renewed, the others are."""
+        try:
+            self._renew_some(runs)
+        except LockNotAvailable:
+            if len(runs) == 1:
+                log.warning("%s is held by somebody: not renewed", runs[0].kind, extra=fields(runs[0]))
+                self._held.add(runs[0].handle)
+                return
+            for run in runs:
+                self._renew_apart([run])
 
     def _renew_some(self, runs: Sequence[Run]) -> None:
         sent = monotonic()
-        rows = self._link.call(RENEW, {"handles": [run.handle for run in runs], "ttl_ms": self._ttl_ms})
+        rows = self._link.call(
+            RENEW,
+            {
+                "handles": [run.handle for run in runs],
+                "ttl_ms": self._ttl_ms,
+                "patience_ms": self._patience_ms,
+            },
+        )
         for ordinal, left_ms, kind in rows:
             run = runs[ordinal - 1]
             if kind is None:

@@ -5,14 +5,16 @@ import os
 import socket
 import threading
 from collections.abc import Mapping
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, LiteralString
 
 import psycopg
 from psycopg import Connection, Cursor
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.errors import InternalError_
 from psycopg.rows import tuple_row
 
+from pyff.engine import PAUSES, replaced
 from pyff.errors import translate
 
 KEEPALIVE = {
@@ -58,6 +60,16 @@ class Link:
 
     def call(self, sql: LiteralString, arguments: Mapping[str, object]) -> list[tuple[Any, ...]]:
         """The rows of one statement, in a transaction of its own."""
+        for pause in PAUSES:
+            try:
+                return self._once(sql, arguments)
+            except InternalError_ as error:
+                if not replaced(error):
+                    raise
+            sleep(pause)
+        return self._once(sql, arguments)
+
+    def _once(self, sql: LiteralString, arguments: Mapping[str, object]) -> list[tuple[Any, ...]]:
         connection = self.connect()
         self._since = monotonic()
         try:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import threading
 from collections import deque
 from collections.abc import Iterable
@@ -13,6 +14,8 @@ from pyff.app.run import Run
 from pyff.async_engine import AsyncEngine
 from pyff.worker.execute import COMPLETE, judge
 from pyff.worker.state import State
+
+log = logging.getLogger("pyff.worker")
 
 
 class Loop:
@@ -26,9 +29,10 @@ class Loop:
         self._prepare = prepare
         self._running: dict[Run, asyncio.Task[None]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._engine: AsyncEngine | None = None
+        self._engines: tuple[AsyncEngine, AsyncEngine] | None = None
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._closing = False
 
     def put(self, runs: Iterable[Run]) -> None:
         loop = self._started()
@@ -50,6 +54,7 @@ class Loop:
                 self._loop.call_soon_threadsafe(self._cancel, run)
 
     def close(self) -> None:
+        self._closing = True
         if self._loop is not None and self._thread is not None:
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._loop.stop)
@@ -68,11 +73,18 @@ class Loop:
         loop = self._loop
         asyncio.set_event_loop(loop)
         try:
-            loop.run_forever()
+            while not self._closing:
+                try:
+                    loop.run_forever()
+                    why = "stopped by a task"
+                except BaseException as error:  # a task may leave a coroutine behind that ends programs
+                    why = f"left by {error!r}"
+                if not self._closing:
+                    log.error("the event loop was %s: it goes on", why)
         finally:
             with contextlib.suppress(Exception):
-                if self._engine is not None:
-                    loop.run_until_complete(asyncio.wait_for(self._engine.close(), 5))
+                for engine in self._engines or ():
+                    loop.run_until_complete(asyncio.wait_for(engine.close(), 5))
             loop.close()
 
     def _fill(self) -> None:
@@ -96,7 +108,9 @@ class Loop:
             run.started = started
             run.check()
             if signature.wants_context:
-                value = await task.fn(AsyncCtx(run, self._its_engine()), *args)  # type: ignore[union-attr]
+                context = AsyncCtx(run, *self._its_engines())
+                await context._enter()
+                value = await task.fn(context, *args)  # type: ignore[union-attr]
             else:
                 value = await task.fn(*args)  # type: ignore[union-attr]
             if run.lost is not None or run.paused:
@@ -111,12 +125,16 @@ class Loop:
         self.state.finish(run)
         self._fill()
 
-    def _its_engine(self) -> AsyncEngine:
-        if self._engine is None:
-            self._engine = AsyncEngine(
-                self._dsn,
-                prepare_threshold=5 if self._prepare else None,
-                check_schema=False,
-                max_size=max(2, min(self.size, 10)),
-            )
-        return self._engine
+    def _its_engines(self) -> tuple[AsyncEngine, AsyncEngine]:
+        """For calls, and for transactions, see Worker.start."""
+        if self._engines is None:
+            self._engines = self._make_engine(), self._make_engine()
+        return self._engines
+
+    def _make_engine(self) -> AsyncEngine:
+        return AsyncEngine(
+            self._dsn,
+            prepare_threshold=5 if self._prepare else None,
+            check_schema=False,
+            max_size=max(2, min(self.size, 10)),
+        )

@@ -2,6 +2,7 @@
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
 
@@ -50,6 +51,7 @@ class State:
         self.last_claim = 0.0
         self.last_renewal = 0.0
         self.mean_s = 0.0
+        self.left: Callable[[Run], None] | None = None  # told of every run that has its outcome
 
     def active(self) -> int:
         """Claimed, and not finished by its task."""
@@ -58,6 +60,8 @@ class State:
     def finish(self, run: Run) -> None:
         """A run has its outcome. From any thread."""
         self.finished.append(run)
+        if self.left is not None:
+            self.left(run)
         if self.finisher_waits:
             self.work_done.set()
 

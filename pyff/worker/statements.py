@@ -16,22 +16,34 @@ CLAIM: Final = """
 
 COMPLETE: Final = """
     select r.ordinal, r.error_kind
-      from ff_complete_many(p_handles => %(handles)s, p_results => %(results)s, p_result_encoding => %(encoding)s) r
+      from set_config('lock_timeout', %(patience_ms)s::text, true) w(ms)
+     cross join lateral ff_complete_many(p_handles => %(handles)s, p_results => %(results)s,
+                                         p_result_encoding => case when w.ms <> '' then %(encoding)s::text end) r
      where r.outcome <> 'completed'
 """
+"""The setting holds for this statement: lateral, so that it is made first. Whoever changed an execution and has not
+committed yet would keep all the others in the call waiting: LockNotAvailable then, and one by one."""
 
 RENEW: Final = """
     select r.ordinal, r.lease_expires_at_ms - ff_now_ms(), r.error_kind
-      from ff_renew_many(p_handles => %(handles)s, p_lease_ttl_ms => %(ttl_ms)s) r
+      from set_config('lock_timeout', %(patience_ms)s::text, true) w(ms)
+     cross join lateral ff_renew_many(p_handles => %(handles)s,
+                                      p_lease_ttl_ms => case when w.ms <> '' then %(ttl_ms)s::bigint end) r
 """
 
 FAIL: Final = """
     select f.outcome, f.public_state, f.delay_until_ms - ff_now_ms()
-      from ff_fail(p_handle => %(handle)s, p_reason => %(reason)s, p_classification => %(classification)s,
-                   p_category => %(category)s) f
+      from set_config('lock_timeout', %(patience_ms)s::text, true) w(ms)
+     cross join lateral ff_fail(p_handle => case when w.ms <> '' then %(handle)s::text end, p_reason => %(reason)s,
+                                p_classification => %(classification)s, p_category => %(category)s) f
 """
 
-RELEASE: Final = "select d.outcome from ff_delay(p_handle => %(handle)s, p_delay_ms => %(delay_ms)s) d"
+RELEASE: Final = """
+    select d.outcome
+      from set_config('lock_timeout', %(patience_ms)s::text, true) w(ms)
+     cross join lateral ff_delay(p_handle => case when w.ms <> '' then %(handle)s::text end,
+                                 p_delay_ms => %(delay_ms)s) d
+"""
 
 REGISTER: Final = """
     select r.outcome from ff_register_worker(p_worker_id => %(worker_id)s, p_worker_instance_id => %(instance_id)s,

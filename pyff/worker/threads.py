@@ -15,6 +15,8 @@ from pyff.worker.state import State
 
 _raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _raise_in.argtypes = (ctypes.c_ulong, ctypes.py_object)
+_NOTHING = ctypes.py_object()
+"""NULL, which takes an exception back. None would be raised itself, as something that cannot be."""
 
 
 class Slot:
@@ -40,7 +42,7 @@ class Slot:
 
     def recall(self) -> None:
         """Takes an interrupt back that has not struck yet."""
-        _raise_in(self._thread.ident or 0, None)
+        _raise_in(self._thread.ident or 0, _NOTHING)
 
     def _loop(self) -> None:
         pool = self._pool
@@ -70,7 +72,12 @@ class Slot:
                 if run.lost is not None:
                     raise TaskCancelled(run.lost)
                 fn = task.fn  # type: ignore[union-attr]
-                value = fn(Ctx(run, self._pool.engine), *args) if signature.wants_context else fn(*args)
+                if signature.wants_context:
+                    context = Ctx(run, self._pool.engine, self._pool.transactions)
+                    context._enter()
+                    value = fn(context, *args)
+                else:
+                    value = fn(*args)
             finally:
                 self._leave(run)
             if run.lost is not None or run.paused:
@@ -99,9 +106,10 @@ class Slot:
 
 
 class Threads:
-    def __init__(self, state: State, engine: Engine, size: int) -> None:
+    def __init__(self, state: State, engine: Engine, transactions: Engine, size: int) -> None:
         self.state = state
         self.engine = engine
+        self.transactions = transactions
         self.size = size
         self.ready: deque[Run] = deque()
         self.closed = False

@@ -24,6 +24,7 @@ from pyff.failure import Failure
 from pyff.worker.claimer import Claimer, Lanes
 from pyff.worker.execute import RELEASE, fields
 from pyff.worker.finisher import Finisher
+from pyff.worker.gate import Gate
 from pyff.worker.health import Health
 from pyff.worker.keeper import Keeper, Watch
 from pyff.worker.link import Link, conninfo
@@ -136,14 +137,19 @@ class Worker:
         """Begins to work in the background. Raises if the database cannot be reached, or is not what it should be."""
         if self._phase != "new":
             raise RuntimeError("a worker starts once; make another one")
-        for task in self.app.tasks.values():
-            _ = task.signature  # a task that cannot be called is told now
+        kinds = {
+            task.signature.is_async for task in self.app.tasks.values()
+        }  # one that cannot be called is told now
         self.instance_id = str(uuid4())  # never the host's name: a successor is somebody else
         self._state = State(self._slots, self._batch)
-        self._engine = Engine(
-            self._dsn,
-            prepare_threshold=5 if self._prepare else None,
-            max_size=max(2, min(self._slots, 10)),
+        # Two pools: a task inside a transaction may make a call, and must not wait for others that do the same.
+        self._engine, self._transactions = (
+            Engine(
+                self._dsn,
+                prepare_threshold=5 if self._prepare else None,
+                max_size=max(2, min(self._slots, 10)),
+            )
+            for _ in range(2)
         )
         identity = {
             "worker_id": self.worker_id,
@@ -164,8 +170,14 @@ class Worker:
         if self._maintain and "maintenance" in supported:
             names.append("maintain")
         self._links = {name: Link(self._dsn, name, prepare=self._prepare) for name in names}
-        self._threads = Threads(state, self._engine, self._slots)
+        self._threads = Threads(state, self._engine, self._transactions, self._slots)
         self._loop = Loop(state, self._dsn, self._slots, prepare=self._prepare)
+        self._pools: list[Threads | Loop | Gate] = [self._threads, self._loop]
+        self._gate: Gate | None = None
+        if len(kinds) > 1:
+            self._gate = Gate(self._slots, self._enter)
+            state.left = self._gate.left
+            self._pools.insert(0, self._gate)
         self._claimer = Claimer(
             state,
             self._links["claim"],
@@ -220,8 +232,9 @@ class Worker:
                 self._background["claim"].join(0.1)
                 if self._hurry.is_set() or monotonic() > until + 1:
                     self._links["claim"].abort()
-            for run in [*self._threads.drain(), *self._loop.drain()]:
-                self._give_back(run)
+            for pool in self._pools:
+                for run in pool.drain():
+                    self._give_back(run)
             while state.active() > 0 and monotonic() < until and not self._hurry.wait(0.01):
                 pass
             self._interrupt_rest()
@@ -246,7 +259,7 @@ class Worker:
                 "new", False, self.worker_id, "", self._slots, *(0,) * 4, False, None, None, *(0,) * 6
             )
         state, counters = self._state, self._state.counters
-        ready = len(self._threads.ready) + len(self._loop.ready)
+        ready = sum(len(pool.ready) for pool in self._pools)
         active = max(0, state.active())
         claim_age, renewal_age = _age(state.last_claim), _age(state.last_renewal)
         room = active < self._slots
@@ -291,8 +304,7 @@ class Worker:
 
     def _dispatch(self, runs: list[Run]) -> None:
         tasks = self.app.tasks
-        plain: list[Run] = []
-        coroutines: list[Run] = []
+        known: list[Run] = []
         for run in runs:
             task = tasks.get(run.kind)
             if task is None:
@@ -301,13 +313,23 @@ class Worker:
                 self._state.finish(run)
                 continue
             run.task = task
-            (coroutines if task.signature.is_async else plain).append(run)
+            known.append(run)
         for observer in self._observers:
             for run in runs:
                 try:
                     observer.claimed(run)
                 except Exception:
                     log.exception("an observer failed")
+        if self._gate is None:
+            self._enter(known)
+        else:
+            self._gate.put(known)
+
+    def _enter(self, runs: list[Run]) -> None:
+        plain: list[Run] = []
+        coroutines: list[Run] = []
+        for run in runs:
+            (coroutines if run.task.signature.is_async else plain).append(run)  # type: ignore[union-attr]
         if plain:
             self._threads.put(plain)
         if coroutines:
@@ -340,7 +362,7 @@ class Worker:
     def _unload(self) -> None:
         """Work that was claimed ahead and cannot begin, since all slots are at something long, is for others."""
         limit = monotonic() - WAITS_S
-        for pool in (self._threads, self._loop):
+        for pool in self._pools:
             try:
                 stuck = pool.ready[0].claimed_at < limit
             except IndexError:
@@ -393,6 +415,7 @@ class Worker:
         for link in self._links.values():
             link.drop()
         self._engine.close()
+        self._transactions.close()
 
     def _spawn(self, name: str, target: Callable[[], None]) -> None:
         def guarded() -> None:

@@ -6,7 +6,7 @@ import enum
 import json
 import uuid
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple, NewType
+from typing import Any, Literal, NamedTuple, NewType, TypedDict
 
 import msgspec
 import pydantic
@@ -38,6 +38,23 @@ class Order:
 class Point(NamedTuple):
     x: int
     y: float
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+class Patch(TypedDict, total=False):
+    x: int
+
+
+@dataclasses.dataclass
+class Picky:
+    x: int
+
+    def __post_init__(self) -> None:
+        if self.x > 1:
+            raise LookupError("too much")
 
 
 Cents = NewType("Cents", int)
@@ -72,6 +89,11 @@ VALUES = [
     (Order, ORDER),
     (list[Order], [ORDER]),
     (None, None),
+    (uuid.UUID | int, 5),
+    (Patch | None, {"x": 1}),
+    (dict[float, str], {1.5: "a"}),
+    (dict[bool, str], {True: "a"}),
+    (dict[Level, str], {Level.LOW: "a"}),
 ]
 
 
@@ -122,6 +144,10 @@ def test_bytes_alone_are_stored_as_they_are():
         (list[int], b'{"a": 1}', "expected an array"),
         (dict[str, int], b"[1]", "expected an object"),
         (uuid.UUID, b'"no"', "UUID"),
+        (uuid.UUID, b"5", "UUID"),
+        (dt.timedelta, b"1e300", "timedelta"),
+        (Picky, b'{"x": 5}', "Picky: .*too much"),
+        (dict[float, str], b'{"a": "b"}', "float"),
     ],
 )
 def test_data_of_another_shape_is_refused_with_what_is_wrong(kind, data, said):
@@ -130,11 +156,40 @@ def test_data_of_another_shape_is_refused_with_what_is_wrong(kind, data, said):
 
 
 @pytest.mark.parametrize(
-    ("kind", "value"), [(Any, ORDER), (Any, float("nan")), (Order, "x"), (int | str, 1.5), (list[int], "abc")]
+    ("kind", "value"),
+    [
+        (Any, ORDER),
+        (Any, float("nan")),
+        (Order, "x"),
+        (int | str, 1.5),
+        (list[int], "abc"),
+        (list[int], 5),
+        (dict[str, int], [1]),
+        (tuple[int, str], (1,)),
+        (dt.date, "2030-01-01"),
+        (Colour, "red"),
+    ],
 )
 def test_a_value_that_is_not_what_it_was_said_to_be_is_refused(kind, value):
     with pytest.raises(EncodeError):
         codec_of(kind).encode(value)
+
+
+def test_the_order_of_a_union_decides_how_it_is_read_whichever_was_seen_first():
+    """Python takes int | str and str | int for equal."""
+    number = uuid.UUID(int=7)
+    for text, known in (
+        (codec_of(str | uuid.UUID), codec_of(uuid.UUID | str)),
+        (codec_of(tuple[str | uuid.UUID]), codec_of(tuple[uuid.UUID | str])),
+    ):
+        value = number if text is codec_of(str | uuid.UUID) else (number,)
+        assert known.decode(known.encode(value)) == value
+        assert text.decode(text.encode(value)) in (str(number), (str(number),))
+
+
+def test_where_a_date_is_expected_a_datetime_is_its_date():
+    codec = codec_of(dt.date)
+    assert codec.decode(codec.encode(dt.datetime(2030, 1, 2, 3, tzinfo=dt.UTC))) == dt.date(2030, 1, 2)
 
 
 def test_types_of_ones_own_can_be_registered():
@@ -167,6 +222,29 @@ def test_models_of_other_libraries_are_read_and_written_by_them(value):
     assert codec.decode(b'{"a": {"n": 5}}')["a"].n == 5
     with pytest.raises(DecodeError, match=type(value).__name__):
         codec.decode(b'{"a": {"n": "x"}}')
+
+
+class Aliased(pydantic.BaseModel):
+    """As they are where the JSON of others is in camel case."""
+
+    model_config = pydantic.ConfigDict(extra="forbid")
+    order_id: int = pydantic.Field(alias="orderId")
+    unit: str = pydantic.Field("g", serialization_alias="unitOfMeasure")
+    size: int = pydantic.Field(1, validation_alias="itemSize")
+    lines: list["Aliased"] = []
+
+    @pydantic.computed_field
+    def double(self) -> int:
+        return 2 * self.order_id
+
+
+def test_a_model_with_other_names_in_json_comes_back_too():
+    model = Aliased(orderId=5, itemSize=3, lines=[Aliased(orderId=6)])
+    codec = codec_of(Aliased)
+    assert codec.decode(codec.encode(model)) == model
+    assert codec.decode(b'{"orderId": 5}').order_id == 5
+    with pytest.raises(EncodeError, match="Aliased"):
+        codec.encode({"orderId": 5})
 
 
 def test_a_type_of_ones_own_that_cannot_read_or_write_a_value_says_so():

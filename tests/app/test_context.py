@@ -1,6 +1,7 @@
 """What a task can do: steps, waits, sleeps, children, streams."""
 
 import dataclasses
+import functools
 import json
 
 import psycopg
@@ -124,6 +125,32 @@ def test_a_step_without_a_type_that_is_not_json_says_what_to_do(app, db):
     assert handle.describe().total_attempt_count == 1
 
 
+def test_the_type_of_a_step_is_found_behind_partials_tasks_and_objects(app, db):
+    @app.task()
+    def price(total: float) -> Quote:
+        return Quote(total)
+
+    class Prices:
+        def __call__(self, total: float) -> Quote:
+            return Quote(total)
+
+        def at(self, total: float) -> Quote:
+            return Quote(total)
+
+    @app.task()
+    def buy(ctx: Ctx) -> list[Quote]:
+        return [
+            ctx.step("task", price, 1.0),
+            ctx.step("partial", functools.partial(price, 2.0)),
+            ctx.step("object", Prices(), 3.0),
+            ctx.step("method", Prices().at, 4.0),
+        ]
+
+    handle = buy.enqueue()
+    drain(app, db, reraise=True)
+    assert handle.result(0) == [Quote(1.0), Quote(2.0), Quote(3.0), Quote(4.0)]
+
+
 def test_a_stale_worker_records_nothing(app, engine, db):
     @app.task()
     def charge(ctx: Ctx) -> None: ...
@@ -219,6 +246,44 @@ def test_a_signal_outlives_a_later_failure_and_is_not_asked_for_again(app, engin
     drain(app, db)
     assert handle.result(0) == "approve"
     assert (tries, len(tokens)) == ([0, 1], 1)
+
+
+def test_a_signal_outlives_a_failure_before_the_task_gets_to_its_wait_again(app, engine, db):
+    """Whoever sent it was told that it arrived, and is not asked twice."""
+    tokens, runs = [], []
+
+    @app.task(retry=NOW)
+    def charge(ctx: Ctx) -> str:
+        runs.append(ctx.attempt)
+        if len(runs) == 2:
+            raise OSError("something that is read again at the start of each run")
+        return ctx.wait("approval", on_token=tokens.append).name
+
+    @app.task(retry=NOW)
+    async def charge_too(ctx: AsyncCtx) -> str:
+        runs.append(ctx.attempt)
+        if len(runs) == 2:
+            raise OSError
+        try:
+            return (await ctx.wait("approval", on_token=tokens.append, timeout_ms=1000)).name
+        except WaitTimeout:
+            return "too late"
+
+    handle = charge.enqueue()
+    drain(app, db)
+    send_signal(tokens[0], "approve", conn=engine)
+    drain(app, db)
+    assert handle.result(0) == "approve"
+    assert (runs, len(tokens)) == ([0, 0, 1], 1)
+    runs.clear()
+    late = charge_too.enqueue()
+    drain(app, db)
+    advance(db, 1001)
+    engine.expire_suspension(late.execution_id)
+    drain(app, db)
+    assert late.result(0) == "too late"
+    assert (runs, len(tokens)) == ([0, 0, 1], 2)
+    sound(db)
 
 
 def test_a_signal_that_came_before_the_wait_counts(app, engine, db):

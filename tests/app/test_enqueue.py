@@ -87,6 +87,24 @@ def test_a_payload_that_another_client_wrote_fits_by_name_or_by_place(app, engin
     assert seen == [(Order(1), "a", False), (Order(2), "b", True)]
 
 
+def test_none_that_was_given_is_not_the_default(app, db):
+    seen = []
+
+    @app.task()
+    def one(limit: int | None = 100) -> None:
+        seen.append(limit)
+
+    @app.task()
+    def two(a: int | None = 1, b: int | None = 2) -> None:
+        seen.append((a, b))
+
+    one.enqueue(None)
+    one.using().enqueue_many([(), (5,)])
+    two.enqueue(None, None)
+    drain(app, db)
+    assert sorted(seen, key=str) == [(None, None), 100, 5, None]
+
+
 def test_a_repeated_key_gives_the_handle_of_the_first_call(app):
     @app.task()
     def charge(order: Order) -> None: ...

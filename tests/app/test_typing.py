@@ -17,6 +17,7 @@ import psycopg
 import pyff
 from pyff import App, AsyncCtx, AsyncEngine, AsyncHandle, Backoff, Child, Ctx, Engine, Fail, Handle, PublicState, Signal
 from pyff import TaskFailed, Token, Worker
+from pyff.app.run import Run
 from pyff.testing import advance, drain
 
 app = App(lane="shop")
@@ -47,6 +48,12 @@ def charge(ctx: Ctx, order: Order) -> Receipt:
     assert_type(child, Child[int])
     assert_type(ctx.gather(child), list[int])
     assert_type(ctx.settle(child), list[int | TaskFailed])
+    other = ctx.spawn(charge, order)
+    assert_type(ctx.gather(child, other), list[int | Receipt])
+    assert_type(ctx.gather(child, child), list[int])
+    assert_type(ctx.settle(child, other, child), list[int | Receipt | TaskFailed])
+    mixed = [child, other]
+    assert_type(ctx.gather(*mixed), list[object])
     return Receipt(total)
 
 
@@ -54,6 +61,9 @@ def charge(ctx: Ctx, order: Order) -> Receipt:
 async def fetch(ctx: AsyncCtx, url: str, tries: int) -> bytes:
     assert_type(await ctx.step("get", get, url), bytes)
     assert_type(await ctx.step("length", len, url), int)
+    child, other = await ctx.spawn(add, 1, 2), await ctx.spawn(ping)
+    assert_type(await ctx.gather(child, other), list[int | None])
+    assert_type(await ctx.settle(child, other), list[int | TaskFailed | None])
     return await ctx.step("again", get, url)
 
 
@@ -98,8 +108,18 @@ async def submit_async(engine: AsyncEngine) -> None:
     await ping()
 
 
+class Notes:
+    def claimed(self, run: Run) -> None: ...
+
+    def finished(self, run: Run) -> None:
+        assert_type(run.outcome, str)
+        assert_type(run.error, BaseException | None)
+        if run.interrupt is not None:
+            assert_type(run.interrupt(run), None)
+
+
 def operate(dsn: str, conn: psycopg.Connection[tuple[object, ...]]) -> None:
-    worker = Worker(app, dsn, lanes={"billing": 3, "shop": 1}, slots=16, capabilities={"gpu"})
+    worker = Worker(app, dsn, lanes={"billing": 3, "shop": 1}, slots=16, capabilities={"gpu"}, observers=[Notes()])
     assert_type(worker.health().running, int)
     assert_type(drain(app, conn).completed, list[str])
     advance(conn, 1000)

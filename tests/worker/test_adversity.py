@@ -15,7 +15,7 @@ from pyff import AsyncCtx, Ctx, EngineError, Fail, Fixed, TaskCancelled, TaskFai
 from pyff.app.run import Run, Shield
 from pyff.failure import Failure
 from pyff.worker import finisher
-from pyff.worker.claimer import Claimer
+from pyff.worker.claimer import Claimer, Lanes
 from pyff.worker.loop import Loop
 from pyff.worker.state import State
 from tests.worker.conftest import until
@@ -46,6 +46,8 @@ class MuteError(Exception):
         (Fail("reason", category=""), "reason"),
         (Fail("reason\udcff\x00", category="odd\x00\udcff"), "reason"),
         (Fail(None, category=7), "None"),  # type: ignore[arg-type]
+        (Fail(MuteError(), category=MuteError()), "Fail"),  # type: ignore[arg-type]
+        (Fail(""), ""),
     ],
     ids=[
         "surrogates",
@@ -56,6 +58,8 @@ class MuteError(Exception):
         "no category",
         "odd category",
         "no reason",
+        "no text in the reason",
+        "empty reason",
     ],
 )
 def test_whatever_a_task_raises_it_ends_failed_and_the_worker_goes_on(app, work, error, said, monkeypatch):
@@ -453,3 +457,236 @@ def test_a_coroutine_that_is_cancelled_before_its_first_step_is_reported_too(app
         assert not loop._running
     finally:
         loop.close()
+
+
+def test_a_shield_after_a_cancellation_says_so_again(app, work):
+    told, begun = [], threading.Event()
+
+    @app.task()
+    def tidies(ctx: Ctx) -> None:
+        begun.set()
+        try:
+            while True:
+                time.sleep(0.001)
+        except TaskCancelled:
+            try:
+                with ctx.shield():
+                    told.append("inside")
+            except BaseException as error:
+                told.append(type(error))
+            raise
+
+    class Notes:
+        def claimed(self, run) -> None: ...
+
+        def finished(self, run) -> None:
+            told.append(type(run.error))
+
+    worker = work(lease_ttl_ms=60_000, observers=[Notes()])
+    handle = tidies.enqueue()
+    begun.wait(20)
+    until(lambda: worker.health().listening)
+    handle.cancel()
+    until(lambda: worker.health().leases == 0)
+    until(lambda: len(told) == 2)
+    assert told == [TaskCancelled, TaskCancelled]
+
+
+def test_a_coroutine_beside_the_task_that_ends_programs_ends_no_other_task(app, work):
+    """asyncio lets SystemExit out of its loop, whoever raised it."""
+    begun = threading.Event()
+
+    async def leaves() -> None:
+        raise SystemExit(1)
+
+    @app.task()
+    async def careless() -> str:
+        begun.wait(20)
+        beside = asyncio.ensure_future(leaves())
+        await asyncio.sleep(0.05)
+        return repr(beside.exception())
+
+    @app.task()
+    async def stops() -> str:
+        asyncio.get_running_loop().stop()
+        await asyncio.sleep(0.05)
+        return "went on"
+
+    @app.task()
+    async def bystander() -> str:
+        begun.set()
+        await asyncio.sleep(0.2)
+        return "not hurt"
+
+    worker = work()
+    handles = [bystander.enqueue(), careless.enqueue(), stops.enqueue()]
+    assert [h.result(20) for h in handles] == ["not hurt", "SystemExit(1)", "went on"]
+    assert bystander.enqueue().result(20) == "not hurt"
+    assert worker.health().healthy
+
+
+def locked(handle) -> str:
+    return (
+        f"select from ff_exec_core where execution_id = '{handle.execution_id.rpartition(':')[2]}' for update"
+    )
+
+
+def test_an_execution_that_somebody_holds_does_not_keep_the_other_leases_from_being_renewed(
+    app, work, connect
+):
+    """A transaction that changed it and stays open: only that one lease cannot be renewed."""
+    begun, go, told = threading.Semaphore(0), threading.Event(), []
+
+    @app.task()
+    def long(n: int) -> int:
+        begun.release()
+        try:
+            while not go.is_set():
+                time.sleep(0.005)
+        except TaskCancelled:
+            told.append(n)
+            raise
+        return n
+
+    worker = work(lease_ttl_ms=1500)
+    handles = long.enqueue_many([(n,) for n in range(8)])
+    for _ in handles:
+        begun.acquire(timeout=20)
+    blocker = connect(autocommit=False)
+    blocker.execute(locked(handles[3]))
+    until(lambda: told)
+    began = worker._state.counters.renewed
+    until(lambda: worker._state.counters.renewed >= began + 3 * 7)
+    assert told == [3]
+    go.set()
+    assert [h.result(20) for h in handles if h is not handles[3]] == [0, 1, 2, 4, 5, 6, 7]
+    blocker.rollback()
+    assert handles[3].result(20) == 3
+
+
+@pytest.mark.parametrize("ends", ["complete", "fail", "release"])
+def test_an_execution_that_somebody_holds_does_not_keep_other_results_back(app, work, connect, ends):
+    begun, go = threading.Event(), threading.Event()
+
+    @app.task()
+    def held(ctx: Ctx) -> str:
+        if ends == "release" and ctx.resumed:
+            return "again"
+        begun.set()
+        go.wait(20)
+        if ends == "fail":
+            raise OSError("no luck")
+        if ends == "release":
+            ctx._run.lose("worker_stopping")
+            ctx.check()
+        return "done"
+
+    @app.task()
+    def quick(n: int) -> int:
+        return n
+
+    worker = work(lease_ttl_ms=20_000)
+    handle = held.enqueue()
+    begun.wait(20)
+    blocker = connect(autocommit=False)
+    blocker.execute(locked(handle))
+    go.set()
+    until(lambda: worker.health().unacknowledged == 1)
+    assert [h.result(20) for h in quick.enqueue_many([(n,) for n in range(5)])] == [0, 1, 2, 3, 4]
+    assert worker.health().unacknowledged == 1
+    blocker.rollback()
+    if ends == "fail":
+        with pytest.raises(TaskFailed, match="no luck"):
+            handle.result(20)
+    else:
+        assert handle.result(20) == ("again" if ends == "release" else "done")
+    until(lambda: worker.health().leases == 0)
+    assert handle.describe().total_attempt_count == 1
+
+
+REPLACED = """
+    create schema if not exists before;
+    alter function {name} set schema before;
+    create sequence {name}_calls;
+    create function {name}({arguments}) returns table ({columns}) language plpgsql as $$
+    begin
+        if nextval('{name}_calls') <= 2 then
+            raise exception 'cache lookup failed for function 4711' using errcode = 'XX000';
+        end if;
+        return query select {read} from before.{name}({given}) x;
+    end $$;
+"""
+
+
+def test_an_upgrade_that_replaces_a_function_under_a_call_costs_no_result(app, work, db):
+    """PostgreSQL has no lock on a function that is about to run."""
+
+    @app.task()
+    def note(n: int) -> int:
+        return n
+
+    worker = work()
+    assert note.enqueue(1).result(20) == 1
+    db.execute(
+        REPLACED.format(
+            name="ff_complete_many",
+            arguments="p_handles text[], p_results bytea[] default null, p_result_encoding text default null",
+            columns="ordinal int, outcome text, error_kind text",
+            read="x.ordinal, x.outcome, x.error_kind",
+            given="p_handles, p_results, p_result_encoding",
+        )
+    )
+    db.execute(
+        REPLACED.format(
+            name="ff_delay",
+            arguments="p_handle text, p_delay_until_ms bigint default null, p_delay_ms bigint default null",
+            columns="outcome text",
+            read="x.outcome",
+            given="p_handle, p_delay_until_ms, p_delay_ms",
+        )
+    )
+    assert [h.result(20) for h in note.enqueue_many([(n,) for n in range(20)])] == list(range(20))
+    assert worker.health().failed == 0
+    assert worker.health().state == "running"
+
+
+def test_calls_of_the_context_inside_transactions_do_not_wait_for_each_other(app, work, db):
+    """Each transaction has a connection, and inside it the task needs another one."""
+    together = threading.Barrier(10)
+
+    @app.task()
+    def imports(ctx: Ctx, n: int) -> int:
+        def fill(conn: psycopg.Connection) -> int:
+            together.wait(20)
+            ctx.progress(50)
+            return n
+
+        return ctx.transaction("fill", fill)
+
+    work(slots=16, lease_ttl_ms=30_000)
+    handles = imports.enqueue_many([(n,) for n in range(10)])
+    assert [h.result(20) for h in handles] == list(range(10))
+
+
+def test_the_times_at_which_something_becomes_due_are_forgotten_when_they_are_over():
+    lanes = Lanes({"busy": 1.0})
+    for _ in range(1000):
+        lanes.due("busy", 0.0)
+    assert len(lanes._due["busy"]) <= 2
+
+
+def test_exceptions_that_are_worth_another_attempt_may_be_given_in_any_way(app, work):
+    tried = []
+
+    @app.task(retry=Fixed(max=1, delay_ms=0, on=[OSError]))  # type: ignore[arg-type]
+    def flaky() -> int:
+        tried.append(1)
+        if len(tried) == 1:
+            raise OSError
+        return len(tried)
+
+    worker = work()
+    assert flaky.enqueue().result(20) == 2
+    assert worker.health().healthy
+    with pytest.raises(TypeError, match="on: expected exceptions"):
+        Fixed(on=("OSError",))  # type: ignore[arg-type]

@@ -69,6 +69,35 @@ def test_slots_bound_coroutines_too(app, work):
     assert max(most) == 3
 
 
+def test_slots_bound_plain_functions_and_coroutines_together(app, work):
+    guard, now, most = threading.Lock(), [], []
+
+    def enters(n: int) -> None:
+        with guard:
+            now.append(n)
+            most.append(len(now))
+
+    @app.task()
+    def plain(n: int) -> int:
+        enters(n)
+        time.sleep(0.002)
+        now.remove(n)
+        return n
+
+    @app.task()
+    async def coroutine(n: int) -> int:
+        enters(n)
+        await asyncio.sleep(0.002)
+        now.remove(n)
+        return n
+
+    handles = [task.enqueue(k * 60 + n) for n in range(60) for k, task in enumerate((plain, coroutine))]
+    worker = work(slots=4)
+    worker._state.ahead = 40  # as if the tasks before had been short
+    assert sorted(h.result(20) for h in handles) == list(range(120))
+    assert max(most) <= 4
+
+
 def test_a_burst_is_claimed_and_completed_in_batches(app, work, db):
     @app.task()
     def quick(n: int) -> int:
