@@ -187,10 +187,6 @@ class _Inline(Engine):
         with self._mine.transaction():
             return super()._call(statement, arguments, conn)
 
-    def _connection_in_transaction(self) -> Connection[object] | None:
-        """Handles may wait here: what they wait for has happened, in this very transaction."""
-        return None
-
 
 class _Awaitable:
     """The same engine for async tasks: its methods answer at once, and can be awaited."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from pyff import App, AsyncCtx, Ctx, Engine, Fixed
+from pyff import App, AsyncCtx, Ctx, Engine, Fixed, TaskFailed
 from pyff.testing import advance, drain, freeze, unfreeze
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +48,26 @@ def test_everything_can_happen_inside_a_transaction_that_is_rolled_back(app, dsn
         assert sorted(stored) == [('"slept"',), ("1",), ("2",), ("3",)]
         mine.rollback()
         assert mine.execute("select count(*) from ff_exec_core").fetchone() == (0,)
+
+
+def test_a_result_can_be_read_in_the_transaction_in_which_it_came_about(app, dsn):
+    @app.task()
+    def good(n: int) -> int:
+        return n
+
+    @app.task()
+    async def bad() -> None:
+        raise LookupError("here")
+
+    with psycopg.connect(dsn) as mine:
+        one, other = good.enqueue(1, conn=mine), bad.enqueue(conn=mine)
+        with pytest.raises(ValueError, match="commit first"):
+            one.result(0)
+        drain(app, mine)
+        assert one.result(0) == 1
+        with pytest.raises(TaskFailed, match="here"):
+            other.result()
+        mine.rollback()
 
 
 def test_a_call_that_is_refused_does_not_spoil_the_transaction(app, dsn):
