@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from pyff import App, AsyncCtx, Ctx, Engine, Fixed, TaskFailed
+from pyff import App, AsyncCtx, Ctx, Engine, Fixed, TaskFailed, WaitTimeout
 from pyff.testing import advance, drain, freeze, unfreeze
 
 ROOT = Path(__file__).parents[2]
@@ -128,6 +128,48 @@ def test_needs_are_met_unless_capabilities_say_otherwise(app, db, dsn):
         render.enqueue(conn=engine)
     assert drain(app, db, capabilities=()).runs == 0
     assert drain(app, db).runs == 1
+
+
+@pytest.mark.parametrize("autocommit", [True, False])
+def test_what_only_maintenance_moves_is_moved_when_its_time_has_come(app, db, dsn, autocommit):
+    @app.task()
+    def patient(ctx: Ctx) -> str:
+        try:
+            ctx.wait("word", timeout_ms=60_000)
+        except WaitTimeout:
+            return "too late"
+        return "?"
+
+    @app.task(deadline_ms=60_000)
+    def late(ctx: Ctx) -> None:
+        ctx.sleep(120_000)
+
+    @app.task(timeout_ms=60_000)
+    def stuck(ctx: Ctx) -> None:
+        ctx.wait("word", timeout_ms=120_000, on_timeout="fail")
+
+    db.execute("select ff_seed_waitpoint_hmac_secret('k')")
+    with psycopg.connect(dsn, autocommit=autocommit) as mine:
+        waits, expires, fails = (task.enqueue(conn=mine) for task in (patient, late, stuck))
+        assert len(drain(app, mine).paused) == 3
+        advance(mine, 60_000)
+        assert drain(app, mine).completed == [waits.execution_id]
+        assert (waits.result(0), expires.state(), fails.state()) == ("too late", "expired", "suspended")
+        advance(mine, 60_000)
+        assert drain(app, mine).runs == 0
+        assert fails.state() == "failed"
+
+
+def test_results_are_kept_however_far_the_clock_is_moved(app, db):
+    @app.task()
+    def work() -> int:
+        return 1
+
+    handle = work.enqueue(conn=db)
+    drain(app, db)
+    advance(db, 10 * 365 * 86_400_000)
+    drain(app, db)
+    assert handle.result(0) == 1
 
 
 async def test_an_async_test_can_drain_async_tasks(app, db, dsn):
