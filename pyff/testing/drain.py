@@ -24,6 +24,8 @@ from pyff.worker.execute import COMPLETE, FAIL, classify, judge
 
 T = TypeVar("T")
 
+LEASE_MS = 86_400_000
+"""Nobody renews here, and a test may sit in a debugger."""
 PASSING = (
     "sweep_attempt_timeouts",
     "sweep_deadlines",
@@ -69,7 +71,8 @@ def drain(
 
     If the connection is in a transaction everything happens inside it, to be rolled back by the test. `capabilities`:
     by default everything that any task needs. `reraise`: the first exception of a task is raised here. More than `most`
-    runs are taken for a task that never comes to rest.
+    runs are taken for a task that never comes to rest. Leases last a day: that long after a task that played a crash
+    with SystemExit, it is taken over.
     """
     engine = _Inline(conn)
     needed = {need for task in app.tasks.values() for need in task.options.needs}
@@ -82,7 +85,12 @@ def drain(
         found = False
         for lane in chosen:
             while row := engine.claim(
-                lane, "pyff.testing", instance, capabilities=offered, namespace=app.namespace
+                lane,
+                "pyff.testing",
+                instance,
+                capabilities=offered,
+                namespace=app.namespace,
+                lease_ttl_ms=LEASE_MS,
             ):
                 found = True
                 report.runs += 1

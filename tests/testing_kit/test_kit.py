@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.rows import scalar_row
 
 from pyff import App, AsyncCtx, Ctx, Engine, Fixed, TaskFailed, WaitTimeout
 from pyff.testing import advance, drain, freeze, unfreeze
@@ -160,6 +161,19 @@ def test_what_only_maintenance_moves_is_moved_when_its_time_has_come(app, db, ds
         assert fails.state() == "failed"
 
 
+def test_a_task_may_take_long_without_losing_its_lease(app, db):
+    """A worker would renew it. The clock stands for the work, or for a debugger."""
+
+    @app.task()
+    def slow() -> str:
+        advance(db, 3_600_000)
+        return "done"
+
+    handle = slow.enqueue(conn=db)
+    report = drain(app, db, most=3, reraise=True)
+    assert (report.runs, report.completed) == (1, [handle.execution_id])
+
+
 def test_results_are_kept_however_far_the_clock_is_moved(app, db):
     @app.task()
     def work() -> int:
@@ -192,6 +206,18 @@ def test_the_clock_can_be_moved_stopped_and_let_go(db):
     assert db.execute("select ff_now_ms()").fetchone()[0] == 5_010
     unfreeze(db)
     assert abs(db.execute("select ff_now_ms()").fetchone()[0] - real) < 60_000
+
+
+def test_the_clock_is_moved_in_the_schema_of_the_engine(db, connect):
+    """And not in the user's own, which may come first."""
+    db.execute("create schema mine")
+    mine = connect(row_factory=scalar_row)
+    mine.execute("set search_path = mine, public")
+    start = freeze(mine)
+    assert advance(mine, 1000) == start + 1000
+    assert db.execute("select ff_now_ms()").fetchone() == (start + 1000,)
+    unfreeze(mine)
+    assert db.execute("select count(*) from pg_proc where proname = 'ff_now_ms'").fetchone() == (1,)
 
 
 SUITE = """
