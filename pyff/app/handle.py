@@ -46,8 +46,6 @@ class Handle(Generic[R_co]):
 
         Raises: TaskFailed if it ended otherwise; WaitTimeout; ExecutionNotFound.
         """
-        if self._engine._connection_in_transaction() is not None:
-            raise ValueError("result: inside a transaction nothing could be seen to end; commit first")
         until = None if timeout is None else monotonic() + timeout
         pause = 0.002
         seen = monotonic()
@@ -72,6 +70,8 @@ class Handle(Generic[R_co]):
                     reason=found.failure_reason,
                     category=found.failure_category,
                 )
+            if self._engine._connection_in_transaction() is not None:
+                raise ValueError("result: inside a transaction nothing could be seen to end; commit first")
             if until is not None and monotonic() >= until:
                 raise WaitTimeout(
                     f"execution {self.execution_id} is {found.public_state}",

@@ -1,9 +1,10 @@
 """The clock of the engine, in a test's database: all of it reads ff_now_ms()."""
 
 import re
-from typing import Any
+from typing import Any, LiteralString
 
 from psycopg import Connection, sql
+from psycopg.rows import tuple_row
 
 _RUNNING = "select floor(extract(epoch from clock_timestamp()) * 1000)::bigint"
 
@@ -32,16 +33,12 @@ def unfreeze(conn: Connection[Any]) -> None:
 
 
 def _now(conn: Connection[Any]) -> int:
-    row = conn.execute("select ff_now_ms() as now").fetchone()
-    return int(next(iter(row.values())) if isinstance(row, dict) else row[0])  # type: ignore[index]
+    return int(_one(conn, "select ff_now_ms()")[0])
 
 
 def _read(conn: Connection[Any]) -> tuple[int | None, int]:
     """The frozen time, and how far a running clock is ahead."""
-    with conn.cursor() as cursor:
-        cursor.execute("select prosrc as source from pg_proc where oid = 'ff_now_ms()'::regprocedure")
-        row = cursor.fetchone()
-    source = str(next(iter(row.values())) if isinstance(row, dict) else row[0])  # type: ignore[index]
+    (source,) = _one(conn, "select prosrc from pg_proc where oid = 'ff_now_ms()'::regprocedure")
     found = re.search(r"/\* pyff.testing (frozen|ahead) (-?\d+) \*/", source)
     if found is None:
         return None, 0
@@ -52,5 +49,20 @@ def _write(conn: Connection[Any], moment: int | None, offset: int) -> None:
     body = f"{_RUNNING} + {offset} /* pyff.testing ahead {offset} */"
     if moment is not None:
         body = f"select {moment}::bigint /* pyff.testing frozen {moment} */"
-    statement = sql.SQL("create or replace function ff_now_ms() returns bigint language sql volatile as {}")
-    conn.execute(statement.format(sql.Literal(body)))
+    # Where the engine is, which may not be where this connection creates things.
+    (schema,) = _one(
+        conn,
+        """select n.nspname from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+            where p.oid = 'ff_now_ms()'::regprocedure""",
+    )
+    statement = sql.SQL(
+        "create or replace function {}.ff_now_ms() returns bigint language sql volatile as {}"
+    )
+    conn.execute(statement.format(sql.Identifier(schema), sql.Literal(body)))
+
+
+def _one(conn: Connection[Any], query: LiteralString) -> tuple[Any, ...]:
+    row = conn.cursor(row_factory=tuple_row).execute(query).fetchone()
+    if row is None:
+        raise LookupError(query)
+    return row

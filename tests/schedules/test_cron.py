@@ -214,6 +214,17 @@ def test_two_ways_to_say_the_same(db, cron, same):
     assert preview(db, cron, start=0, count=30) == preview(db, same, start=0, count=30)
 
 
+@pytest.mark.parametrize(("cron", "same"), [("@DAILY", "@daily"), ("0 0 * * FRI", "0 0 * * fri")])
+def test_names_are_read_the_same_way_in_any_language(db, cron, same):
+    """In Turkish the small letter of I has no dot."""
+    if not table(db, "select 1 as found from pg_collation where collname = 'tr-x-icu'"):
+        pytest.skip("this server knows no languages (ICU)")
+    query = (
+        """select fire_at_ms from ff_preview_schedule(p_cron => %s collate "tr-x-icu", p_start_at_ms => 0)"""
+    )
+    assert [row["fire_at_ms"] for row in table(db, query, cron)] == preview(db, same, start=0)
+
+
 def test_a_day_needs_one_of_two_restricted_fields_or_both_when_one_starts_with_a_star(db):
     def found(cron):
         start = utc(2026, 11, 1)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.rows import scalar_row
 
-from pyff import App, AsyncCtx, Ctx, Engine, Fixed
+from pyff import App, AsyncCtx, Ctx, Engine, Fixed, TaskFailed, WaitTimeout
 from pyff.testing import advance, drain, freeze, unfreeze
 
 ROOT = Path(__file__).parents[2]
@@ -48,6 +49,26 @@ def test_everything_can_happen_inside_a_transaction_that_is_rolled_back(app, dsn
         assert sorted(stored) == [('"slept"',), ("1",), ("2",), ("3",)]
         mine.rollback()
         assert mine.execute("select count(*) from ff_exec_core").fetchone() == (0,)
+
+
+def test_a_result_can_be_read_in_the_transaction_in_which_it_came_about(app, dsn):
+    @app.task()
+    def good(n: int) -> int:
+        return n
+
+    @app.task()
+    async def bad() -> None:
+        raise LookupError("here")
+
+    with psycopg.connect(dsn) as mine:
+        one, other = good.enqueue(1, conn=mine), bad.enqueue(conn=mine)
+        with pytest.raises(ValueError, match="commit first"):
+            one.result(0)
+        drain(app, mine)
+        assert one.result(0) == 1
+        with pytest.raises(TaskFailed, match="here"):
+            other.result()
+        mine.rollback()
 
 
 def test_a_call_that_is_refused_does_not_spoil_the_transaction(app, dsn):
@@ -110,6 +131,61 @@ def test_needs_are_met_unless_capabilities_say_otherwise(app, db, dsn):
     assert drain(app, db).runs == 1
 
 
+@pytest.mark.parametrize("autocommit", [True, False])
+def test_what_only_maintenance_moves_is_moved_when_its_time_has_come(app, db, dsn, autocommit):
+    @app.task()
+    def patient(ctx: Ctx) -> str:
+        try:
+            ctx.wait("word", timeout_ms=60_000)
+        except WaitTimeout:
+            return "too late"
+        return "?"
+
+    @app.task(deadline_ms=60_000)
+    def late(ctx: Ctx) -> None:
+        ctx.sleep(120_000)
+
+    @app.task(timeout_ms=60_000)
+    def stuck(ctx: Ctx) -> None:
+        ctx.wait("word", timeout_ms=120_000, on_timeout="fail")
+
+    db.execute("select ff_seed_waitpoint_hmac_secret('k')")
+    with psycopg.connect(dsn, autocommit=autocommit) as mine:
+        waits, expires, fails = (task.enqueue(conn=mine) for task in (patient, late, stuck))
+        assert len(drain(app, mine).paused) == 3
+        advance(mine, 60_000)
+        assert drain(app, mine).completed == [waits.execution_id]
+        assert (waits.result(0), expires.state(), fails.state()) == ("too late", "expired", "suspended")
+        advance(mine, 60_000)
+        assert drain(app, mine).runs == 0
+        assert fails.state() == "failed"
+
+
+def test_a_task_may_take_long_without_losing_its_lease(app, db):
+    """A worker would renew it. The clock stands for the work, or for a debugger."""
+
+    @app.task()
+    def slow() -> str:
+        advance(db, 3_600_000)
+        return "done"
+
+    handle = slow.enqueue(conn=db)
+    report = drain(app, db, most=3, reraise=True)
+    assert (report.runs, report.completed) == (1, [handle.execution_id])
+
+
+def test_results_are_kept_however_far_the_clock_is_moved(app, db):
+    @app.task()
+    def work() -> int:
+        return 1
+
+    handle = work.enqueue(conn=db)
+    drain(app, db)
+    advance(db, 10 * 365 * 86_400_000)
+    drain(app, db)
+    assert handle.result(0) == 1
+
+
 async def test_an_async_test_can_drain_async_tasks(app, db, dsn):
     @app.task()
     async def work(ctx: AsyncCtx) -> None:
@@ -130,6 +206,18 @@ def test_the_clock_can_be_moved_stopped_and_let_go(db):
     assert db.execute("select ff_now_ms()").fetchone()[0] == 5_010
     unfreeze(db)
     assert abs(db.execute("select ff_now_ms()").fetchone()[0] - real) < 60_000
+
+
+def test_the_clock_is_moved_in_the_schema_of_the_engine(db, connect):
+    """And not in the user's own, which may come first."""
+    db.execute("create schema mine")
+    mine = connect(row_factory=scalar_row)
+    mine.execute("set search_path = mine, public")
+    start = freeze(mine)
+    assert advance(mine, 1000) == start + 1000
+    assert db.execute("select ff_now_ms()").fetchone() == (start + 1000,)
+    unfreeze(mine)
+    assert db.execute("select count(*) from pg_proc where proname = 'ff_now_ms'").fetchone() == (1,)
 
 
 SUITE = """

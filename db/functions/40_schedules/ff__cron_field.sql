@@ -13,7 +13,7 @@ declare
     v_step int;
     v_found int[] := '{}'::int[];
 begin
-    foreach v_item in array string_to_array(lower(p_value), ',') loop
+    foreach v_item in array string_to_array(lower(p_value collate "C"), ',') loop
         v_parts := regexp_match(v_item, '^(\*|[0-9]{1,4}|[a-z]{3})(-([0-9]{1,4}|[a-z]{3}))?(/([0-9]{1,4}))?$');
         if v_parts is null or (v_parts[1] = '*' and v_parts[2] is not null) then
             perform ff__invalid_schedule(

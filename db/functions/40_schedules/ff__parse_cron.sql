@@ -11,7 +11,7 @@ begin
     if octet_length(p_cron) > 1000 then
         perform ff__invalid_schedule('cron', p_cron, 'must have at most 1000 bytes');
     elsif v_text like '@%' then
-        v_text := case lower(v_text)
+        v_text := case lower(v_text collate "C")
                       when '@yearly' then '0 0 1 1 *'
                       when '@annually' then '0 0 1 1 *'
                       when '@monthly' then '0 0 1 * *'
