@@ -176,6 +176,19 @@ def test_settings_of_the_caller_lose_nothing(db, intruder):
     assert rows(db, "ff_check_invariants") == []
 
 
+def test_no_login_keeps_a_key_that_has_leaked_from_being_changed(db, intruder):
+    """Advisory locks are open to every login, and so is pg_locks: whichever are seen there can be held up."""
+    with db.transaction():
+        one(db, "ff_seed_waitpoint_hmac_secret", kid="leaked")
+        seen = intruder.execute(
+            "select l.classid::bigint << 32 | l.objid::bigint from pg_locks l where l.locktype = 'advisory'"
+        ).fetchall()
+    for (key,) in seen:
+        intruder.execute("select pg_advisory_lock(%s)", [key])
+    db.execute("set lock_timeout = '2s'")
+    assert one(db, "ff_rotate_waitpoint_hmac_secret", new_kid="next", grace_ms=0)["outcome"] == "rotated"
+
+
 def test_a_domain_that_spies_sees_no_more_than_its_owner_may(db, intruder):
     """Arguments are cast before the function runs, with the rights of whoever calls."""
     intruder.execute("create table lair.loot (said text)")
