@@ -48,7 +48,7 @@ begin
     if p_policy = '{}' and p_tags = '{}' and p_required_capabilities = '{}' and p_creator = ''
        and num_nonnulls(p_payload_encoding, p_delay_until_ms, p_delay_ms, p_deadline_at_ms) = 0
        and octet_length(p_namespace) between 1 and 64 and octet_length(p_execution_kind) <= 128
-       and (p_namespace || p_execution_kind) !~ '[\x01-\x1f\x7f]'
+       and (p_namespace || p_execution_kind) !~ E'[\\x01-\\x1f\\x7f]'
     then
         -- The plain case, in one expression: nothing to take apart.
         v_plain := true;
