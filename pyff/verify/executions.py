@@ -1,12 +1,19 @@
 """Rules about executions: nothing acknowledged is lost, nothing ends twice."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from pyff.verify.facts import Facts
 from pyff.verify.history import Call
 
 Finding = tuple[str, str]
+
+# What the holder of a lease may be told that ends the execution, and the outcome that it then has.
+HOLDERS_ENDS = {
+    ("ff_complete", "completed"): "success",
+    ("ff_fail", "terminal_failed"): "failed",
+    ("ff_cancel", "cancelled"): "cancelled",
+}
 
 
 def creates_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
@@ -85,6 +92,39 @@ def every_end_is_told_once(calls: Sequence[Call], facts: Facts) -> Iterator[Find
             yield id, f"ended {wanted} times, and {len(ends)} completion events say so"
         elif row["lifecycle_phase"] == "terminal" and ends[-1]["outcome"] != row["terminal_outcome"]:
             yield id, f"is {row['terminal_outcome']}, its last completion event says {ends[-1]['outcome']}"
+
+
+def ends_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    """Whoever was told that he ended an execution did: each such answer has a completion event of its own."""
+    told: Counter[tuple[str, str]] = Counter()
+    for call in calls:
+        if not call.acknowledged or call.row.get("replayed"):
+            continue
+        verb = (call.function, call.row.get("outcome"))
+        if verb in HOLDERS_ENDS and call.args["handle"] in facts.fences:
+            told[facts.fences[call.args["handle"]].execution_id, HOLDERS_ENDS[verb]] += 1
+        elif verb == ("ff_cancel_execution", "cancelled") and call.args.get("source") != "lease_holder":
+            told[call.args["execution_id"], "cancelled"] += 1
+    for (id, outcome), times in told.items():
+        events = sum(
+            e["family"] == "completion" and e["outcome"] == outcome for e in facts.events.get(id, ())
+        )
+        if events < times:
+            yield id, f"clients were told {times} times that it is {outcome}, and {events} events say so"
+
+
+def replays_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    """Every replay that was acknowledged is counted, once."""
+    numbers: dict[tuple[str, int], Call] = {}
+    for call in calls:
+        if call.function != "ff_replay_execution" or not call.acknowledged:
+            continue
+        id, number = call.args["execution_id"], call.row["replay_count"]
+        if number > facts.executions.get(id, {"replay_count": 0})["replay_count"]:
+            yield id, f"{call.client} was told of replay {number}, which is not counted"
+        other = numbers.setdefault((id, number), call)
+        if other is not call:
+            yield id, f"{other.client} and {call.client} were both told that theirs is replay {number}"
 
 
 def results_are_read_as_stored(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:

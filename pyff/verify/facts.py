@@ -40,7 +40,7 @@ class Facts:
                 """
                 select ff__wire_id(c.partition_key, c.execution_id) as id, c.execution_id::text as uuid,
                        c.lifecycle_phase, c.public_state, c.terminal_outcome, c.ownership_state, c.lease_epoch,
-                       c.replay_count, c.total_attempt_count, c.quota_policy_id, c.flow_id::text,
+                       c.replay_count, c.lease_reclaim_count, c.total_attempt_count, c.quota_policy_id, c.flow_id::text,
                        i.payload::text as payload
                   from ff_exec_core c join ff_exec_input i on i.execution_id = c.execution_id
                 """

@@ -83,6 +83,25 @@ def parents_wait(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
             yield fence.execution_id, f"went on while {early} of its children had not ended"
 
 
+def cancelled_flows_start_nothing(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    """After a flow was cancelled with its members, none of them is claimed any more."""
+    members: dict[str, list[str]] = defaultdict(list)
+    for id, row in facts.executions.items():
+        if row["flow_id"] is not None:
+            members[row["flow_id"]].append(id)
+    for call in calls:
+        if call.function not in ("ff_cancel_flow", "ff_cancel_flow_header") or call.ended_ms is None:
+            continue
+        if call.row.get("cancellation_policy") not in ("cancel_all", "cancel_pending"):
+            continue
+        for id in members[call.args["flow_id"]]:
+            for event in facts.leases(id):
+                late = event["occurred_at_ms"] - call.ended_ms
+                if event["event_type"] in STARTS and late > 0:
+                    yield id, f"was claimed {late} ms after {call.client} was told that its flow is cancelled"
+                    break
+
+
 class _Ends:
     """The number of the event by which an execution first ended, or first ended well."""
 

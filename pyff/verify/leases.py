@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from pyff.verify.facts import ENDS, STARTS, Facts
+from pyff.verify.facts import ENDS, STARTS, Facts, Fence, Row
 from pyff.verify.history import Call
 
 Finding = tuple[str, str]
@@ -14,6 +14,7 @@ CLAIMS = (
     "ff_claim_execution",
     "ff_claim_resumed_execution",
     "ff_claim_from_grant",
+    "ff_claim_from_resume_grant",
     "ff_reclaim_execution",
     "ff_issue_grant_and_claim",
 )
@@ -154,9 +155,7 @@ def one_release_each(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """A lease is given up once: of all who say that they did it, one is not answered from the record."""
     given_up: dict[str, Call] = {}
     for call in calls:
-        if call.function not in RELEASES or not call.acknowledged or call.row.get("replayed"):
-            continue
-        if call.row.get("outcome") in ("ready", "already_satisfied"):  # nothing to wait for: the lease stays
+        if call.function not in RELEASES or not _gave_up(call):
             continue
         other = given_up.setdefault(call.args["handle"], call)
         if other is not call:
@@ -165,6 +164,89 @@ def one_release_each(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
                 fence.execution_id,
                 f"lease {fence.lease_epoch} was given up by {other.function} and {call.function}",
             )
+
+
+def ends_are_as_told(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    """Whoever was told that he gave a lease up, or took one away, did: its end is on record as just that."""
+    ends = {
+        (id, event["lease_epoch"]): event["event_type"]
+        for id in facts.executions
+        for event in facts.leases(id)
+        if event["event_type"] in ENDS
+    }
+    for call in calls:
+        if call.function in RELEASES and _gave_up(call):
+            fence = facts.fences[call.args["handle"]]
+            key, how = (fence.execution_id, fence.lease_epoch), "released"
+        elif call.function == "ff_revoke_lease" and call.row.get("outcome") == "revoked":
+            key, how = (call.args["execution_id"], call.row["lease_epoch"]), "revoked"
+        else:
+            continue
+        if ends.get(key) != how:
+            said = f"{call.client} was told by {call.function} that lease {key[1]} is {how}"
+            yield key[0], f"{said}; its events say {ends.get(key, 'nothing')}"
+
+
+def reclaims_are_counted(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    """How often crashed work was taken over is counted, or it would go on for ever; a replay counts from zero."""
+    for id, row in facts.executions.items():
+        taken = sum(event["event_type"] == "reclaimed" for event in facts.leases(id))
+        if not row["replay_count"] and taken != row["lease_reclaim_count"]:
+            yield id, f"was reclaimed {taken} times, and {row['lease_reclaim_count']} are counted"
+
+
+def pauses_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    """What was suspended is not claimed again before it was resumed."""
+    for call in calls:
+        if call.function == "ff_suspend" and _gave_up(call):
+            fence = facts.fences[call.args["handle"]]
+            start, between = _next_start(fence, facts)
+            if start and not any(
+                e["event_type"] == "resumed" or e["family"] == "completion" for e in between
+            ):
+                yield fence.execution_id, f"was suspended by {call.client}, and went on without being resumed"
+
+
+def delays_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    """What was delayed, or failed and is tried again later, is not claimed before its time."""
+    for call in calls:
+        until = call.row.get("delay_until_ms") if call.function in ("ff_delay", "ff_fail") else None
+        if until is None or not _gave_up(call):
+            continue
+        fence = facts.fences[call.args["handle"]]
+        start, between = _next_start(fence, facts)
+        if (
+            start
+            and start["occurred_at_ms"] < until
+            and not any(
+                e["family"] in ("completion", "operator")
+                for e in between  # by whom it goes on at once
+            )
+        ):
+            early = until - start["occurred_at_ms"]
+            yield fence.execution_id, f"was claimed {early} ms before {call.client} was told that it would be"
+
+
+def _gave_up(call: Call) -> bool:
+    """Whether this call, one of RELEASES, was told that it gave its lease up; not if there was nothing to wait for."""
+    return (
+        call.acknowledged
+        and not call.row.get("replayed")
+        and call.row.get("outcome") not in ("ready", "already_satisfied")
+    )
+
+
+def _next_start(fence: Fence, facts: Facts) -> tuple[Row | None, list[Row]]:
+    """The event by which the next lease after this one began, if one did, and what happened since this one ended."""
+    between: list[Row] = []
+    for event in facts.events[fence.execution_id]:
+        if event["family"] != "lease":
+            between.append(event)
+        elif event["event_type"] in STARTS and event["lease_epoch"] > fence.lease_epoch:
+            return event, between
+        elif event["event_type"] in ENDS:
+            between.clear()
+    return None, between
 
 
 def leases_last_as_promised(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:

@@ -129,18 +129,43 @@ def budgets_add_up(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
 
 
 def reports_count_once(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """A report of usage that is repeated under its key is not added again."""
+    """A report of usage that is repeated under its key is not added again; and it was added, if that is the answer."""
     applied: dict[tuple[str, str], int] = defaultdict(int)
+    possible: set[tuple[str, str]] = set()
+    repeated: dict[tuple[str, str], Call] = {}
     for call in calls:
         key = call.args.get("dedup_key") or call.args.get("idempotency_key")
-        if (
-            call.function in SPENDS
-            and key
-            and call.acknowledged
-            and call.row["applied"]
-            and call.row["outcome"] != "already_applied"
-        ):
-            applied[call.args["budget_id"], key] += 1
+        if call.function not in SPENDS or not key:
+            continue
+        report = (call.args["budget_id"], key)
+        if call.unknown:
+            possible.add(report)
+        elif call.row.get("outcome") == "already_applied":
+            repeated[report] = call
+        elif call.row.get("applied"):
+            applied[report] += 1
     for (budget, key), times in applied.items():
         if times > 1:
             yield budget, f"the report under key {key} was added {times} times"
+    for (budget, key), call in repeated.items():
+        if (budget, key) not in applied.keys() | possible:
+            yield (
+                budget,
+                f"{call.client} was told that the report under key {key} is applied, and it never was",
+            )
+
+
+def slots_are_given_back(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    """A slot of ff_check_admission that its only user has given back is not held until he takes it again."""
+    used: dict[tuple[str, str], list[Call]] = defaultdict(list)
+    for call in calls:
+        if call.function in ("ff_check_admission", "ff_release_admission") and call.error is None:
+            used[call.args["quota_policy_id"], call.args["execution_id"]].append(call)
+    for (policy, key), uses in used.items():
+        if len({call.client for call in uses}) > 1 or any(call.unknown for call in uses):
+            continue  # nobody can tell what came last
+        free = False
+        for call in uses:
+            if free and call.row.get("outcome") == "already_admitted":
+                yield policy, f"{call.client} has given the slot of {key} back, and it is held"
+            free = call.function == "ff_release_admission" and call.acknowledged

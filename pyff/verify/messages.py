@@ -51,6 +51,22 @@ def signals_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
             yield id, f"its signals are numbered {sorted(seen)}"
 
 
+def tokens_open_their_own(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    """No signal is accepted with a token that nobody was given for its waitpoint, where somebody was given one."""
+    given: dict[str, set[str]] = defaultdict(set)
+    for call in calls:
+        if call.function in ("ff_suspend", "ff_create_waitpoint", "ff_read_waitpoint_token"):
+            for row in call.rows or ():
+                waitpoint = row.get("waitpoint_id") or call.args.get("waitpoint_id")
+                if waitpoint and row["waitpoint_token"]:
+                    given[waitpoint].add(row["waitpoint_token"])
+    for call in calls:
+        if call.function == "ff_deliver_signal" and call.acknowledged:
+            known = given.get(call.args["waitpoint_id"])
+            if known and call.args["waitpoint_token"] not in known:
+                yield call.args["execution_id"], f"a signal of {call.client} was accepted with a wrong token"
+
+
 def frames_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """Each durable one is there, once, as it was written, after those that its writer wrote before; and no other."""
     sent: Counter[tuple[str, int, str]] = Counter()

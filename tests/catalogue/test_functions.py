@@ -280,6 +280,12 @@ def test_helpers_inherit_rights_and_search_path(db):
         assert not function["proconfig"], function["name"]
 
 
+def test_no_body_depends_on_how_its_caller_reads_backslashes(db):
+    """Bodies are parsed under the caller's standard_conforming_strings: E'' means the same under both."""
+    for function in table(db, FUNCTIONS):
+        assert "\\" not in re.sub(r"\bE'(?:[^'\\]|\\.)*'", "", function["prosrc"]), function["name"]
+
+
 def test_nobody_may_call_a_function_who_is_not_named_in_the_grants(db):
     query = "select has_function_privilege(%s, %s::regprocedure, 'execute') as may"
     assert set(MAY_CALL) == {f["name"] for f in public(db)}

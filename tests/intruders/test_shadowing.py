@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from tests.sql import one, rows, table, take
+from tests.sql import one, refused, rows, table, take
 
 pytestmark = pytest.mark.own_session("plants things in its session")
 
@@ -174,6 +174,40 @@ def test_settings_of_the_caller_lose_nothing(db, intruder):
     one(db, "ff_dispatch_completions")
     assert take(db, "l")["execution_id"] == down
     assert rows(db, "ff_check_invariants") == []
+
+
+def test_text_means_the_same_however_the_caller_reads_backslashes(db, intruder):
+    """standard_conforming_strings is the caller's: bodies are parsed under it, patterns and all."""
+    intruder.execute("set standard_conforming_strings = off")
+    for key in ("a!b", "a b", "axb", "a\nb"):
+        with refused("invalid_tag_key"):
+            one(intruder, "public.ff_create_execution", lane_id="l", tags={key: "x"})
+    one(intruder, "public.ff_create_execution", lane_id="l", tags={"a.b": "x"})
+    (claim,) = rows(intruder, "public.ff_claim", lane_id="l", worker_id="w", worker_instance_id="w")
+    handle = claim["handle"]
+    patch = {"mode": "durable_summary", "payload": b'{"kept": "__ff_null__", "text": "x"}'}
+    one(intruder, "public.ff_append_frame", handle=handle, **patch)
+    summary = one(intruder, "public.ff_read_summary", execution_id=claim["execution_id"], attempt_index=0)
+    assert summary["document"] == {"kept": None, "text": "x"}
+    for _ in range(2):  # the second is taken apart and answered from the record
+        assert one(intruder, "public.ff_complete", handle=handle)["outcome"] == "completed"
+    with refused("invalid_cursor"):
+        rows(intruder, "public.ff_read_events", after="e1x0x0x0")
+    timing = {"schedule_id": "s", "lane_id": "l", "cron": "*/5 * * * *"}
+    assert one(intruder, "public.ff_create_schedule", **timing)["schedule_id"] == "s"
+
+
+def test_no_login_keeps_a_key_that_has_leaked_from_being_changed(db, intruder):
+    """Advisory locks are open to every login, and so is pg_locks: whichever are seen there can be held up."""
+    with db.transaction():
+        one(db, "ff_seed_waitpoint_hmac_secret", kid="leaked")
+        seen = intruder.execute(
+            "select l.classid::bigint << 32 | l.objid::bigint from pg_locks l where l.locktype = 'advisory'"
+        ).fetchall()
+    for (key,) in seen:
+        intruder.execute("select pg_advisory_lock(%s)", [key])
+    db.execute("set lock_timeout = '2s'")
+    assert one(db, "ff_rotate_waitpoint_hmac_secret", new_kid="next", grace_ms=0)["outcome"] == "rotated"
 
 
 def test_a_domain_that_spies_sees_no_more_than_its_owner_may(db, intruder):

@@ -52,7 +52,7 @@ class Board:
     def look(self) -> list[tuple[str, str]]:
         size = os.fstat(self.file).st_size
         text = os.pread(self.file, 1200, max(0, size - 1200)).decode()
-        whole = text[: text.rfind("\n") + 1].splitlines()[1:]  # the last one may be in the middle of being written
+        whole = text[: text.rfind("\n") + 1].splitlines()[1:]  # the last may be only half written
         return [(handle, execution_id) for handle, execution_id in map(str.split, whole)]
 
 
@@ -318,7 +318,8 @@ class Client:
         handle = self.handle()
         if handle is None:
             return
-        condition = {"kind": "single", "waitpoint_key": "go", "matcher": "wildcard"}
+        matcher = self.random.choice(["wildcard", {"by_name": "go"}])
+        condition = {"kind": "single", "waitpoint_key": "go", "matcher": matcher}
         bound = [point for held, point in self.pending if held == handle]
         rows = self.call(
             "ff_suspend",
@@ -351,15 +352,25 @@ class Client:
         if not self.points:
             return
         execution, waitpoint, token = self.random.choice(self.points[-6:])
-        self.call(
-            "ff_deliver_signal",
-            execution_id=execution,
-            waitpoint_id=waitpoint,
-            waitpoint_token=token,
-            signal_name=self.random.choice(["go", "ok"]),
-            payload=self.random.randbytes(8),
-            idempotency_key=self.random.choice([None, f"{self.random.randrange(3)}"]),
-        )
+        forged = self.random.random() < 0.1
+        if forged:  # that of another, or one that nobody has
+            kid = token.partition(":")[0]
+            token = self.random.choice(
+                [*(t for _, _, t in self.points[-6:] if t != token), f"{kid}:{'0' * 64}"]
+            )
+        try:
+            self.call(
+                "ff_deliver_signal",
+                execution_id=execution,
+                waitpoint_id=waitpoint,
+                waitpoint_token=token,
+                signal_name=self.random.choice(["go", "ok"]),
+                payload=self.random.randbytes(8),
+                idempotency_key=self.random.choice([None, f"{self.random.randrange(3)}"]),
+            )
+        except psycopg.Error as error:
+            if not (forged and error.sqlstate == "WF121"):
+                raise
 
     def append(self) -> None:
         handle = self.handle()
@@ -426,6 +437,9 @@ class Client:
         (row,) = self.call("ff_check_admission", **visit, hold_ms=2000)
         if row["outcome"] == "admitted" and self.random.random() < 0.3:
             self.call("ff_release_admission", **visit)
+        elif row["outcome"] == "admitted" and self.random.random() < 0.1:  # what ends holds no slot
+            self.visitors.remove(visit["execution_id"])
+            self.call("ff_cancel_execution", execution_id=visit["execution_id"])
 
     def schedule(self) -> None:
         mine = f"{self.name}-{self.random.randrange(2)}"

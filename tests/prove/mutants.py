@@ -49,6 +49,14 @@ MUTANTS = (
            "elsif e.ownership_state = 'leased' and e.lease_expires_at_ms > e.now_ms then", "elsif false then"),
     Mutant("fence of a step removed", "ff_record_step", "e := ff__fence_handle(p_handle);",
            "e := ff__open((ff__decode_handle(p_handle)).execution_id);"),
+    Mutant("a batch renews what has run out", "ff_renew_many", " and c.lease_expires_at_ms > v_now", ""),
+    Mutant("a reclaim is not counted", "ff__lease", "c.lease_reclaim_count + v_reclaimed::int",
+           "c.lease_reclaim_count"),
+    Mutant("a lease is revoked in words only", "ff_revoke_lease", "        perform ff__revoke(e, p_reason);",
+           "        if random() < 0.7 then perform ff__revoke(e, p_reason); end if;"),
+    Mutant("a delay is not waited for", "ff__requeue",
+           "v_delayed boolean := not v_hold and coalesce(p_delay_until_ms > e.now_ms, false);",
+           "v_delayed boolean := false;"),
     # Ends and results
     Mutant("completion event not emitted", "ff__terminate",
            "e := ff__emit(e, 'completion', p_outcome, p_reason, p_outcome);", ""),
@@ -57,6 +65,17 @@ MUTANTS = (
     Mutant("replay rule removed", "ff__verdict", "return 'replay';", "return null;"),
     Mutant("result not stored", "ff__end_attempt", "result = p_result,", "result = null,"),
     Mutant("a batch stores another's result", "ff_complete_many", "result = p_results[e.n],", "result = p_results[1],"),
+    Mutant("a failure is not carried out", "ff__fail_verb", "    return ff__fail(e,",
+           """    if random() < 0.2 then
+        return '{"outcome": "terminal_failed", "public_state": "failed", "retry_count": 0, "replayed": false}';
+    end if;
+    return ff__fail(e,"""),
+    Mutant("a cancellation is not carried out", "ff_cancel_execution", "    perform ff__cancel(e, case p_source",
+           "    " + SOMETIMES + "perform ff__cancel(e, case p_source"),
+    Mutant("members end without their events", "ff__cancel_members", "where y.family = 'completion' and",
+           "where y.family = 'none' and"),
+    Mutant("a replay is not counted", "ff__requeue", "replay_count = c.replay_count + v_replay::int,",
+           "replay_count = c.replay_count,"),
     # What was created
     Mutant("a create is lost", "ff_create_execution", "    outcome := 'created';", """
     if random() < 0.1 then
@@ -66,6 +85,10 @@ MUTANTS = (
     outcome := 'created';"""),
     Mutant("idempotency key not honoured", "ff__claim_idempotency_key", "return k.execution_id;", "return null;"),
     Mutant("a child needs one of all", "ff__group_state", "p_edges > 0 and p_success = p_edges", "p_success > 0"),
+    Mutant("an edge is resolved twice", "ff__dispatch_flow", "n_success = k.n_success + v_success,",
+           "n_success = k.n_success + 2 * v_success,"),
+    Mutant("a cancelled flow goes on", "ff__cancel_flow", "set public_flow_state = 'cancelled',",
+           "set public_flow_state = case when random() < 0.3 then public_flow_state else 'cancelled' end,"),
     Mutant("a tick is left out", "ff__fire_due", "for i in 1..v_fired loop",
            "for i in (1 + (random() < 0.2)::int)..v_fired loop"),
     # Signals, frames, events, steps
@@ -75,6 +98,14 @@ MUTANTS = (
     Mutant("signals numbered from a guess", "ff__next_signal_no",
            "return 1 + coalesce((select max(s.seq) from ff_signal s where s.execution_id = p_execution_id), 0);",
            "return (random() * 1000000000)::bigint;"),
+    Mutant("any token opens", "ff__verify_token", "if not v_valid then", "if false then"),
+    Mutant("any signal resumes", "ff__accept_signal", "if v_satisfied then\n        r.public_state",
+           "if s.suspension_id is not null then\n        r.public_state"),
+    Mutant("a suspended execution can be claimed", "ff__suspend",
+           """lifecycle_phase = 'suspended', ownership_state = 'unowned', eligibility_state = 'not_applicable',
+        blocking_reason = ff__blocking_reason(p_reason_code)""",
+           """lifecycle_phase = 'runnable', ownership_state = 'unowned', eligibility_state = 'eligible_now',
+        blocking_reason = 'waiting_for_worker'"""),
     Mutant("a frame is lost", "ff_append_frame", "insert into ff_stream_frame (",
            SOMETIMES + "insert into ff_stream_frame ("),
     Mutant("key of a frame not honoured", "ff_append_frame", "x.frame_key = v_key;", "x.frame_key = v_key || '?';"),
@@ -82,17 +113,39 @@ MUTANTS = (
     Mutant("a step is lost", "ff_record_step", "if v_ordinal > v_limit then",
            "outcome := 'recorded'; name := p_name; result := p_result; attempt_index := e.current_attempt_index;\n"
            "    recorded_at_ms := e.now_ms;\n    " + SOMETIMES + "if v_ordinal > v_limit then"),
+    Mutant("a later record of a step wins", "ff_record_step", "    if found then\n        if s.lease_epoch",
+           """    if found and s.lease_epoch <> e.lease_epoch then
+        update ff_step x set result = p_result where x.execution_id = e.execution_id and x.name = p_name;
+        outcome := 'recorded'; name := p_name; result := p_result; attempt_index := s.attempt_index;
+        recorded_at_ms := s.recorded_at_ms;
+        return;
+    end if;
+    if s.name is not null then
+        if s.lease_epoch"""),
     # Quotas and budgets
     Mutant("cap not counted", "ff__slots_taken", "return v_live + (", "return 0 * v_live + 0 * ("),
     Mutant("one more than the cap", "ff__judge", "a.active_concurrency >= q.max_concurrent",
            "a.active_concurrency > q.max_concurrent"),
     Mutant("held slots not counted", "ff__slots_taken", "and r.expires_at_ms > p_now_ms", "and r.expires_at_ms < 0"),
+    Mutant("an ended execution keeps its slot", "ff__terminate", "perform ff__free_slot(e, true);", "null;"),
+    Mutant("a slot that was given back stays taken", "ff_release_admission", "x.execution_id = v_id\n    returning",
+           "x.execution_id = v_id and random() < 0.5\n    returning"),
     Mutant("one more start than the window allows", "ff__judge", "a.window_count >= q.max_requests_per_window",
            "a.window_count > q.max_requests_per_window"),
     Mutant("hard limit not kept", "ff__spend", "if v_hard is not null and v_mode = 'strict' then",
            "if v_hard is not null and v_mode = 'none' then"),
     Mutant("key of a report not honoured", "ff__spend", "x.dedup_key = v_key and x.expires_at_ms > v_now",
            "x.dedup_key = v_key and x.expires_at_ms < 0"),
+    Mutant("a refused report leaves its key", "ff__spend",
+           "        return;\n    end if;\n\n    outcome := case when v_hard",
+           """        if v_key is not null then
+            insert into ff_budget_usage_dedup (budget_id, dedup_key, expires_at_ms, deltas_hash, outcome)
+            values (p_budget_id, v_key, v_now + 86400000, v_hash, 'ok') on conflict do nothing;
+        end if;
+        return;
+    end if;
+
+    outcome := case when v_hard"""),
     Mutant("a report is applied in part", "ff__spend", "then u.current_value + x.amount else -1 end",
            "then u.current_value + x.amount / 2 else -1 end"),
 )  # fmt: skip

@@ -71,6 +71,8 @@ class Story:
         self.limited = [self.claim("few"), self.claim("few"), *(self.claim("slow") for _ in range(3))]
         for key in (self.known(0), self.known(1)):
             self.call("ff_check_admission", quota_policy_id="doors", execution_id=key, hold_ms=60_000)
+        self.call("ff_release_admission", quota_policy_id="doors", execution_id=self.known(0))
+        self.call("ff_check_admission", quota_policy_id="doors", execution_id=self.known(0), hold_ms=60_000)
         nodes = [{"key": key, "lane_id": f"flow-{key}"} for key in "ab"]
         self.call("ff_submit_flow", nodes=nodes, edges=[{"from": "a", "to": "b"}])
         self.call("ff_complete", handle=self.claim("flow-a"), result=b"")
@@ -78,6 +80,23 @@ class Story:
         self.gather()
         self.call("ff_fire_schedules")
         self.call("ff_fire_schedule", schedule_id="s")
+        self.end()
+
+    def end(self):
+        """What is delayed, revoked, fails and runs again, is cancelled; alone and in a flow."""
+        self.call("ff_create_execution", lane_id="again", payload=b"")
+        self.call("ff_delay", handle=self.claim("again"), delay_ms=0)
+        handle = self.claim("again")
+        again = self.id(handle)
+        self.call("ff_revoke_lease", execution_id=again)
+        self.call("ff_fail", handle=self.claim("again"), classification="permanent")
+        self.call("ff_replay_execution", execution_id=again)
+        self.call("ff_cancel", handle=self.claim("again"))
+        self.call("ff_replay_execution", execution_id=again)
+        self.call("ff_cancel_execution", execution_id=again)
+        rows = self.call("ff_submit_flow", nodes=[{"key": "a", "lane_id": "stopped"}])
+        self.claim("stopped")
+        self.call("ff_cancel_flow", flow_id=rows[0]["flow_id"])
 
     def gather(self):
         """A parent that waits for its child."""
@@ -151,6 +170,40 @@ LIES = {
     "an end is told with another outcome": (
         "every end is told once",
         f"update ff_event set outcome = 'failed' where family = 'completion' and execution_id = {HELD}",
+    ),
+    "an end that somebody was told of is not there": (
+        "ends are kept",
+        "delete from ff_event where family = 'completion' and outcome = 'failed' and lane_id = 'again'",
+    ),
+    "one of two cancellations is not there": (
+        "ends are kept",
+        "delete from ff_event where event_id = (select max(event_id) from ff_event"
+        " where family = 'completion' and outcome = 'cancelled' and lane_id = 'again')",
+    ),
+    "a replay is not counted": (
+        "replays are kept",
+        "update ff_exec_core set replay_count = 1 where lane_id = 'again'",
+    ),
+    "a lease that was given up was taken away": (
+        "ends are as told",
+        f"update ff_event set event_type = 'revoked' where event_type = 'released' and execution_id = {HELD}",
+    ),
+    "a lease that was taken away was not": (
+        "ends are as told",
+        "update ff_event set event_type = 'released' where event_type = 'revoked' and lane_id = 'again'",
+    ),
+    "a reclaim is not counted": (
+        "reclaims are counted",
+        f"update ff_exec_core set lease_reclaim_count = 7 where execution_id = {HELD}",
+    ),
+    "a suspension was not waited out": (
+        "pauses are kept",
+        f"delete from ff_event where event_type = 'resumed' and execution_id = {HELD}",
+    ),
+    "a member of a cancelled flow was claimed": (
+        "cancelled flows start nothing",
+        "update ff_event set occurred_at_ms = occurred_at_ms + 600000"
+        " where event_type = 'acquired' and lane_id = 'stopped'",
     ),
     "the end of a lease is not told": (
         "one fence at a time",
@@ -260,6 +313,31 @@ def test_a_report_that_was_added_twice_is_found(story):
     assert "reports count once" in story.rules(calls)
 
 
+def test_a_report_that_was_refused_and_counts_as_applied_is_found(story):
+    calls = story.calls()
+    of(calls, "ff_report_usage").row.update(applied=False, outcome="hard_breach")
+    assert "reports count once" in story.rules(calls)
+
+
+def test_a_signal_with_the_token_of_another_waitpoint_is_found(story):
+    calls = story.calls()
+    of(calls, "ff_deliver_signal").args["waitpoint_token"] = f"k:{'0' * 64}"
+    assert "tokens open their own" in story.rules(calls)
+
+
+def test_a_claim_before_the_end_of_a_delay_is_found(story):
+    calls = story.calls()
+    of(calls, "ff_delay").row["delay_until_ms"] = 1 << 60
+    assert "delays are kept" in story.rules(calls)
+
+
+def test_a_slot_that_was_given_back_and_is_held_is_found(story):
+    calls = story.calls()
+    assert of(calls, "ff_check_admission", 2).row["outcome"] == "admitted"
+    of(calls, "ff_check_admission", 2).row["outcome"] = "already_admitted"
+    assert "slots are given back" in story.rules(calls)
+
+
 def test_a_slot_that_two_held_is_found(story):
     calls = story.calls()
     assert of(calls, "ff_check_admission", 1).row["outcome"] == "concurrency_exceeded"
@@ -324,6 +402,9 @@ def test_every_rule_has_a_lie_that_it_finds():
         "lapsed calls are refused",
         "reports count once",
         "holds hold",
+        "tokens open their own",
+        "delays are kept",
+        "slots are given back",
     }
     known = {rule.__name__.replace("_", " ") for rule in (*RULES, *CLOCK_RULES)}
     assert {rule for rule, _ in LIES.values()} | by_hand == known

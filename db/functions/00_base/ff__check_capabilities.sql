@@ -16,7 +16,7 @@ begin
                when bool_or(t.token is null) then 'null_token'
                when bool_or(t.token = '') then 'empty_token'
                when bool_or(t.token like '%,%') then 'comma'
-               when bool_or(t.token ~ '[\x01-\x20\x7f]') then 'space_or_control_character'
+               when bool_or(t.token ~ E'[\\x01-\\x20\\x7f]') then 'space_or_control_character'
            end,
            array_agg(distinct t.token collate "C" order by t.token collate "C")
       into v_reason, v_tokens

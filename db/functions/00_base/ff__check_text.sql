@@ -8,7 +8,7 @@ begin
     elsif octet_length(p_value) not between p_min and p_max then
         perform ff__invalid(p_arg, format('must have %s to %s bytes', p_min, p_max),
                             jsonb_build_object('bytes', octet_length(p_value)));
-    elsif p_value ~ '[\x01-\x1f\x7f]' then
+    elsif p_value ~ E'[\\x01-\\x1f\\x7f]' then
         perform ff__invalid(p_arg, 'must not contain control characters');
     end if;
 end

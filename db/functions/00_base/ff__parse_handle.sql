@@ -9,7 +9,7 @@ begin
     -- What is left without the digits is the skeleton: with the places fixed by LIKE, the uuids are well formed.
     if p_handle like 'ff1.________-____-____-____-____________.________-____-____-____-____________.________-____-____-____-____________.%'
        and translate(p_handle, '0123456789abcdef', '') = '.----.----.----...'
-       and substr(p_handle, 116) !~ '[^0-9.]|(^|\.)(0[0-9]|\.|$)'
+       and substr(p_handle, 116) !~ E'[^0-9.]|(^|\\.)(0[0-9]|\\.|$)'
        and length(v_part[5]) <= 3 and length(v_part[6]) <= 10 and length(v_part[7]) <= 19
        and v_part[5]::int <= 255 and v_part[6]::bigint <= 2147483647
        and (length(v_part[7]) < 19 or v_part[7] collate "C" <= '9223372036854775807')

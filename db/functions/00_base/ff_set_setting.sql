@@ -17,7 +17,7 @@ begin
         perform ff__invalid('p_value', 'must be on or off');
     elsif p_name = 'retention_ms' and p_value !~ '^(0|[1-9][0-9]{0,14})$' then
         perform ff__invalid('p_value', 'must be a number of milliseconds, 0 or more');
-    elsif p_name like 'max\_%' and p_value !~ '^[1-9][0-9]{0,8}$' then
+    elsif p_name like E'max\\_%' and p_value !~ '^[1-9][0-9]{0,8}$' then
         perform ff__invalid('p_value', 'must be a number, 1 or more');
     end if;
     value := p_value;

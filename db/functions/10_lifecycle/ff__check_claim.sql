@@ -7,7 +7,7 @@ language plpgsql stable
 as $$
 begin
     if (octet_length(p_worker_id) between 1 and 256 and octet_length(p_worker_instance_id) between 1 and 256
-        and (p_worker_id || p_worker_instance_id) !~ '[\x01-\x1f\x7f]' and p_ttl_ms between 1 and 86400000
+        and (p_worker_id || p_worker_instance_id) !~ E'[\\x01-\\x1f\\x7f]' and p_ttl_ms between 1 and 86400000
         and p_namespace is null and p_capabilities = '{}') is not true
     then
         perform ff__check_claimant(p_worker_id, p_worker_instance_id, p_ttl_arg, p_ttl_ms, p_namespace);

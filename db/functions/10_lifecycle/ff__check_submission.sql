@@ -25,7 +25,7 @@ declare
 begin
     if (octet_length(p_namespace) between 1 and 64 and octet_length(p_execution_kind) <= 128
         and octet_length(p_creator) <= 256 and octet_length(coalesce(p_payload_encoding, '')) <= 64
-        and (p_namespace || p_execution_kind || p_creator || coalesce(p_payload_encoding, '')) !~ '[\x01-\x1f\x7f]')
+        and (p_namespace || p_execution_kind || p_creator || coalesce(p_payload_encoding, '')) !~ E'[\\x01-\\x1f\\x7f]')
        is not true
     then
         perform ff__check_text('p_namespace', p_namespace, 1, 64);

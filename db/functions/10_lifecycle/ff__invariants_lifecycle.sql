@@ -80,7 +80,7 @@ begin
                                            or x.required <> array(select distinct t.token collate "C"
                                                                     from unnest(x.required) t(token)
                                                                    where t.token <> '' and t.token not like '%,%'
-                                                                     and t.token !~ '[\x01-\x20\x7f]'
+                                                                     and t.token !~ E'[\\x01-\\x20\\x7f]'
                                                                    order by 1) end
                             then 'capabilities' end,
                        case when x.grant_kind is not null

@@ -18,7 +18,7 @@ begin
     elsif exists (select from jsonb_array_elements(v_value) x(item)
                    where jsonb_typeof(x.item) <> 'string'
                       or length(x.item #>> '{}') not between 1 and p_max_chars
-                      or x.item #>> '{}' ~ '[\x01-\x1f\x7f]') then
+                      or x.item #>> '{}' ~ E'[\\x01-\\x1f\\x7f]') then
         perform ff__policy_fault(v_path, format('must hold strings of 1 to %s characters, none a control character',
                                                 p_max_chars));
     end if;

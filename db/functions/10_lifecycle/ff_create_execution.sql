@@ -49,7 +49,7 @@ begin
        and num_nonnulls(p_delay_until_ms, p_delay_ms, p_deadline_at_ms) = 0
        and octet_length(p_namespace) between 1 and 64 and octet_length(p_execution_kind) <= 128
        and octet_length(coalesce(p_payload_encoding, '')) <= 64
-       and concat(p_namespace, p_execution_kind, p_payload_encoding) !~ '[\x01-\x1f\x7f]'
+       and concat(p_namespace, p_execution_kind, p_payload_encoding) !~ E'[\\x01-\\x1f\\x7f]'
     then
         -- The plain case, in one expression: nothing to take apart.
         v_plain := true;

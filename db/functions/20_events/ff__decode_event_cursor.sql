@@ -6,7 +6,7 @@ declare
     v_part text[] := string_to_array(left(p_cursor, 80), '.');
 begin
     if length(p_cursor) > 80
-       or p_cursor !~ '^e1\.(0|[1-9][0-9]{0,9})\.(0|[1-9][0-9]{0,18})\.(0|[1-9][0-9]{0,18})$'
+       or p_cursor !~ E'^e1\\.(0|[1-9][0-9]{0,9})\\.(0|[1-9][0-9]{0,18})\\.(0|[1-9][0-9]{0,18})$'
        or lpad(v_part[2], 10, '0') collate "C" > '2147483647'
        or lpad(v_part[3], 19, '0') collate "C" > '9223372036854775807'
        or lpad(v_part[4], 19, '0') collate "C" > '9223372036854775807'

@@ -4,5 +4,5 @@ create or replace function ff__null_values(p_document text) returns text
 language sql immutable parallel safe
 as $$
     select case when strpos(p_document, '__ff_null__') = 0 then p_document
-                else regexp_replace(p_document, '([ \[])"__ff_null__"(?=[],}])', '\1null', 'g') end
+                else regexp_replace(p_document, E'([ \\[])"__ff_null__"(?=[],}])', E'\\1null', 'g') end
 $$;

@@ -30,7 +30,7 @@ begin
             perform ff__condition_fault('wrong_type', p_path);
         elsif v_name = '""' then
             perform ff__condition_fault('empty_signal_name', p_path);
-        elsif v_name #>> '{}' like '\_\_%' then
+        elsif v_name #>> '{}' like E'\\_\\_%' then
             perform ff__condition_fault('reserved_signal_name', p_path);
         elsif not ff__is_name(v_name #>> '{}', p_max_chars) then
             perform ff__condition_fault('wrong_type', p_path);

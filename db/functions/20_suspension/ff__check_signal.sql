@@ -13,7 +13,7 @@ begin
         perform ff__invalid('p_waitpoint_id', 'must not be null');
     elsif p_signal_name is null then
         perform ff__invalid('p_signal_name', 'must not be null');
-    elsif p_signal_name like '\_\_%' or not ff__is_name(p_signal_name, p_max_chars) then
+    elsif p_signal_name like E'\\_\\_%' or not ff__is_name(p_signal_name, p_max_chars) then
         perform ff__raise('invalid_signal_name', 'not the name of a signal',
                           jsonb_build_object('signal_name', left(p_signal_name, 64)));
     elsif octet_length(p_payload) > ff__limit('max_payload_bytes') then

@@ -4,6 +4,6 @@ create or replace function ff__is_name(p_text text, p_max int) returns boolean
 language plpgsql immutable parallel safe
 as $$
 begin
-    return p_text <> '' and length(p_text) <= p_max and p_text !~ '[\x01-\x1f\x7f]';
+    return p_text <> '' and length(p_text) <= p_max and p_text !~ E'[\\x01-\\x1f\\x7f]';
 end
 $$;

@@ -1,4 +1,4 @@
--- Locks: the keystore (advisory). Replay with the key that is active: noop, nothing written.
+-- Locks: the keystore (its table, against other writers). Replay with the key that is active: noop, nothing written.
 create or replace function ff_rotate_waitpoint_hmac_secret(
     p_new_kid text,
     p_new_secret_hex text default null,

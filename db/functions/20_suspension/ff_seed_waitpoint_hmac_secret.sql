@@ -1,4 +1,4 @@
--- Locks: the keystore (advisory). Replay: already_seeded, nothing written.
+-- Locks: the keystore (its table, against other writers). Replay: already_seeded, nothing written.
 create or replace function ff_seed_waitpoint_hmac_secret(
     p_kid text,
     p_secret_hex text default null,

@@ -25,7 +25,7 @@ declare
     v_now bigint := ff_now_ms();
     b ff_budget;
 begin
-    if p_budget_id is null or length(p_budget_id) not between 1 and 200 or p_budget_id ~ '[\x01-\x1f\x7f]' then
+    if p_budget_id is null or length(p_budget_id) not between 1 and 200 or p_budget_id ~ E'[\\x01-\\x1f\\x7f]' then
         perform ff__invalid('p_budget_id', 'must have 1 to 200 characters, none a control character');
     elsif p_dimensions is null or array_ndims(p_dimensions) > 1 then
         perform ff__invalid('p_dimensions', 'must be a list');

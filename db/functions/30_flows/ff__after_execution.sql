@@ -5,7 +5,7 @@ as $$
 begin
     if p_after is null then
         return null;
-    elsif p_after !~ '^\{fp:[0-9]{1,3}\}:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$' then
+    elsif p_after !~ E'^\\{fp:[0-9]{1,3}\\}:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$' then
         perform ff__raise('invalid_cursor', 'p_after is not an execution id',
                           jsonb_build_object('cursor', left(p_after, 64)));
     end if;

@@ -14,7 +14,7 @@ declare
     v_found int[] := '{}'::int[];
 begin
     foreach v_item in array string_to_array(lower(p_value collate "C"), ',') loop
-        v_parts := regexp_match(v_item, '^(\*|[0-9]{1,4}|[a-z]{3})(-([0-9]{1,4}|[a-z]{3}))?(/([0-9]{1,4}))?$');
+        v_parts := regexp_match(v_item, E'^(\\*|[0-9]{1,4}|[a-z]{3})(-([0-9]{1,4}|[a-z]{3}))?(/([0-9]{1,4}))?$');
         if v_parts is null or (v_parts[1] = '*' and v_parts[2] is not null) then
             perform ff__invalid_schedule(
                 p_field, v_item, 'only numbers, names, ranges a-b, lists a,b and steps */n or a-b/n are understood');

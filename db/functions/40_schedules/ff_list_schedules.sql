@@ -17,7 +17,7 @@ begin
     if p_namespace is not null then
         perform ff__check_text('p_namespace', p_namespace, 1, 64);
     end if;
-    if octet_length(p_after) not between 1 and 256 or p_after ~ '[\x01-\x1f\x7f]' then
+    if octet_length(p_after) not between 1 and 256 or p_after ~ E'[\\x01-\\x1f\\x7f]' then
         perform ff__raise('invalid_cursor', 'not a cursor of this list',
                           jsonb_build_object('cursor', left(p_after, 80)));
     end if;

@@ -27,7 +27,7 @@ select c.relname::text as table_name,
                * greatest(c.reltuples, 0) as threshold
           from pg_options_to_table(c.reloptions) o) v
  where c.relnamespace = (select x.relnamespace from pg_class x where x.oid = 'ff_exec_core'::regclass)
-   and c.relname like 'ff\_%' and c.relkind = 'r';
+   and c.relname like E'ff\\_%' and c.relkind = 'r';
 
 comment on view ff_v_bloat is
 $$The engine's tables: dead rows, sizes, how many updates stayed HOT, whether autovacuum keeps up. One row per table;
