@@ -39,7 +39,7 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "--capabilities", type=_names, default=[], metavar="A,B", help="what executions may need"
     )
-    parser.add_argument("--lease-ttl-ms", type=_positive, default=30_000, metavar="MS", help="default 30000")
+    parser.add_argument("--lease-ttl-ms", type=_positive, default=10_000, metavar="MS", help="default 10000")
     parser.add_argument(
         "--drain-s", type=float, default=30.0, metavar="S", help="patience at the end (default 30)"
     )

@@ -67,7 +67,7 @@ class Worker:
         lanes: Iterable[str] | Mapping[str, float] | None = None,
         slots: int = 16,
         capabilities: Iterable[str] = (),
-        lease_ttl_ms: int = 30_000,
+        lease_ttl_ms: int = 10_000,
         poll_s: float = 1.0,
         drain_s: float = 30.0,
         worker_id: str | None = None,
