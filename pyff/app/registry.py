@@ -88,6 +88,8 @@ class App:
         catch_up: CatchUp = "latest",
         start_at_ms: int | None = None,
         end_at_ms: int | None = None,
+        max_catch_up: int = 100,
+        grace_ms: int = 60_000,
     ) -> Callable[[T], T]:
         """Declares that a task without arguments recurs: put it above @app.task(). Its id is by default the name of the
         task. `Task.schedule` is the same for a call with arguments."""
@@ -101,6 +103,8 @@ class App:
                 catch_up=catch_up,
                 start_at_ms=start_at_ms,
                 end_at_ms=end_at_ms,
+                max_catch_up=max_catch_up,
+                grace_ms=grace_ms,
             )
             return task
 

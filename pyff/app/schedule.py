@@ -28,6 +28,8 @@ class Schedule:
     catch_up: CatchUp
     start_at_ms: int | None
     end_at_ms: int | None
+    max_catch_up: int
+    grace_ms: int
 
     def definition(self) -> dict[str, Any]:
         """The arguments of create_schedule."""
@@ -43,6 +45,8 @@ class Schedule:
             "catch_up": self.catch_up,
             "start_at_ms": self.start_at_ms,
             "end_at_ms": self.end_at_ms,
+            "max_catch_up": self.max_catch_up,
+            "grace_ms": self.grace_ms,
             "creator": CREATOR,
         }
 

@@ -195,16 +195,29 @@ class Task(Generic[*Ts, R]):
         catch_up: CatchUp = "latest",
         start_at_ms: int | None = None,
         end_at_ms: int | None = None,
+        max_catch_up: int = 100,
+        grace_ms: int = 60_000,
     ) -> None:
         """Declares that this call recurs; `app.sync_schedules` tells the database. Either a cron expression of five
-        fields, by the clock of `time_zone`, or an interval. docs/schedules.md tells the rest."""
+        fields, by the clock of `time_zone`, or an interval. Of missed ticks, `catch_up` "all" makes up for the last
+        `max_catch_up`, "skip" for the last one if it is at most `grace_ms` old. docs/schedules.md tells the rest."""
         if id in self.app.schedules:
             raise ValueError(f"there are two schedules called {id!r}")
         if (cron is None) == (every_ms is None):
             raise ValueError("give either cron or every_ms")
         self.signature.encode(args)  # a call that could not be made is told here
         self.app.schedules[id] = Schedule(
-            id, self, args, cron, every_ms, time_zone, catch_up, start_at_ms, end_at_ms
+            id,
+            self,
+            args,
+            cron,
+            every_ms,
+            time_zone,
+            catch_up,
+            start_at_ms,
+            end_at_ms,
+            max_catch_up,
+            grace_ms,
         )
 
     def handle(self, execution_id: str, conn: "Connection[Any] | Engine | None" = None) -> Handle[R]:

@@ -4,7 +4,7 @@
 
 One server is started per run (or PYFF_TEST_DSN names one, for a login that may create databases), one database is
 migrated, and every test that asks for it gets a fresh copy. Add what your own tests need to the copy's original by
-overriding `pyff_prepare`.
+overriding `pyff_prepare` there: all modules share one original.
 """
 
 import os

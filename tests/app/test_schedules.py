@@ -42,6 +42,19 @@ def test_declared_schedules_become_those_of_the_database(app, engine, db):
     assert len([tick for tick in ran if isinstance(tick, int)]) == 1
 
 
+def test_a_declaration_says_how_much_is_caught_up(app, engine, db):
+    @app.schedule(every_ms=60_000, catch_up="all", max_catch_up=3)
+    @app.task()
+    def count() -> None: ...
+
+    count.schedule("late", every_ms=60_000, catch_up="skip", grace_ms=3_600_000)
+    app.sync_schedules()
+    assert app.sync_schedules() == {"count": "already_satisfied", "late": "already_satisfied"}
+    advance(db, 3_650_000)
+    assert drain(app, db).runs == 3 + 1
+    assert engine.describe_schedule("late").grace_ms == 3_600_000
+
+
 def test_a_changed_declaration_replaces_and_a_missing_one_can_be_pruned(app, engine):
     def declare(app, **options):
         @app.task()

@@ -77,6 +77,25 @@ def test_a_sweep_passes_over_a_schedule_that_another_fires(db, connect, clock):
     assert len(table(db, "select 1 as x from ff_exec_core")) == 2
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("policy", [{"quota_policy_id": "q"}, {"budget_ids": ["b"]}], ids=str)
+def test_firing_what_needs_admission_does_not_wait_for_its_lane(db, connect, clock, policy, replaced):
+    clock.set(NOON)
+    one(db, "ff_create_quota_policy", quota_policy_id="q", max_concurrent=1)
+    one(db, "ff_create_budget", budget_id="b", dimensions=["t"], hard_limits=[1], soft_limits=[0])
+    if replaced:
+        schedule(db)
+    schedule(db, policy=policy, replace=replaced)
+    clock.advance(HOUR)
+    busy = connect(autocommit=False)
+    one(busy, "ff_set_lane_state", lane_id="default", state="paused")
+    db.execute("set lock_timeout = '5s'")
+    assert claim(db, lane="other") is None
+    assert len(table(db, "select 1 as x from ff_exec_core")) == 1
+    busy.rollback()
+    assert violations(db) == []
+
+
 @pytest.mark.own_session("asks the server about its own process")
 @pytest.mark.parametrize("end", ["rollback", "killed"])
 def test_a_tick_whose_firing_was_undone_is_fired_by_the_next(db, connect, clock, end):

@@ -1,5 +1,5 @@
--- Locks: the schedule (waits for a concurrent call with the same id). Replay: the same definition answers
--- already_satisfied, and changes nothing.
+-- Locks: the schedule (waits for a concurrent call with the same id), the lane if it changes. Replay: the same
+-- definition answers already_satisfied, and changes nothing.
 create or replace function ff_create_schedule(
     p_schedule_id text,
     p_lane_id text,
@@ -31,6 +31,8 @@ as $$
 declare
     v_now bigint := ff_now_ms();
     v_retimed boolean;
+    v_limited boolean;
+    v_call ff_submission;
     c ff_cron;
     n ff_schedule; -- as the caller wants it
     s ff_schedule; -- as it is
@@ -55,8 +57,9 @@ begin
         perform ff__invalid('p_tags', 'has more than 62 tags; two are added');
     end if;
     -- Everything that every firing would be refused for.
-    perform ff__check_submission(p_lane_id, p_execution_kind, p_priority, p_policy, p_tags, p_required_capabilities,
-                                 null, null, null, p_namespace, p_payload_encoding, p_creator, v_now);
+    v_call := ff__check_submission(p_lane_id, p_execution_kind, p_priority, p_policy, p_tags, p_required_capabilities,
+                                   null, null, null, p_namespace, p_payload_encoding, p_creator, v_now);
+    v_limited := num_nonnulls(v_call.quota_policy_id, v_call.budget_ids) > 0;
 
     n.schedule_id := p_schedule_id;
     n.lane_id := p_lane_id;
@@ -94,10 +97,7 @@ begin
         end if;
         insert into ff_schedule select n.* on conflict do nothing;
         if found then
-            -- So that firing, which must not wait, never registers a lane.
-            insert into ff_lane_registry (lane_id, state, state_changed_at_ms, registered_at_ms, registered_by)
-            values (p_lane_id, 'active', v_now, v_now, 'create_schedule')
-            on conflict do nothing;
+            perform ff__schedule_lane(p_lane_id, v_now, v_limited);
             outcome := 'created';
             schedule_id := p_schedule_id;
             next_fire_at_ms := n.next_fire_at_ms;
@@ -133,9 +133,7 @@ begin
             perform ff__invalid_schedule('end_at_ms', p_end_at_ms::text, 'there is no tick before the end');
         end if;
     end if;
-    insert into ff_lane_registry (lane_id, state, state_changed_at_ms, registered_at_ms, registered_by)
-    values (p_lane_id, 'active', v_now, v_now, 'create_schedule')
-    on conflict do nothing;
+    perform ff__schedule_lane(p_lane_id, v_now, v_limited);
     update ff_schedule x set
         lane_id = n.lane_id, cron = n.cron, interval_ms = n.interval_ms, time_zone = n.time_zone, catch_up = n.catch_up,
         payload = n.payload, payload_encoding = n.payload_encoding, execution_kind = n.execution_kind,
