@@ -97,6 +97,8 @@ def stored(db, fid, found):
             own["release_detail"] = row["release_detail"] and row["release_detail"].keys()  # it names ids
         if "lease_id" in row:
             own["has a lease"] = row["lease_id"] is not None
+        if "unadmitted_lease_id" in row:
+            own["unadmitted_lease_id"] = row["unadmitted_lease_id"] is not None
         return own | {k: v for k, v in row.items() if k not in own.keys() | OWN}
 
     def sorted_rows(query):
