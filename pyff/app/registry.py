@@ -123,8 +123,9 @@ class App:
         return sync(self, engine, joined, prune=prune)
 
     def lanes(self) -> list[str]:
-        """The lanes of all tasks, which a worker without lanes of its own serves."""
-        return sorted({task.options.lane for task in self.tasks.values()}) or [self.lane]
+        """The lanes of all tasks and declared schedules, which a worker without lanes of its own serves."""
+        called = [*self.tasks.values(), *(schedule.task for schedule in self.schedules.values())]
+        return sorted({task.options.lane for task in called}) or [self.lane]
 
 
 __all__ = ["App"]

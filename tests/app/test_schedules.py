@@ -98,3 +98,18 @@ def test_mistakes_are_told_when_they_are_made(app):
         mail.schedule("a", "bob", every_ms=1000)
     with pytest.raises(InvalidSchedule):
         app.sync_schedules()
+
+
+def test_a_lane_that_only_a_schedule_uses_is_one_of_the_app(app, engine, db):
+    ran = []
+
+    @app.task()
+    def mail(to: str) -> None:
+        ran.append(to)
+
+    mail.using(lane="night").schedule("mail ann", "ann", every_ms=60_000)
+    assert "night" in app.lanes()
+    app.sync_schedules()
+    advance(db, 60_000)
+    drain(app, db)
+    assert ran == ["ann"]
