@@ -215,12 +215,13 @@ create index ff_exec_core_retention on ff_exec_core (retention_ms, terminal_at_m
     where lifecycle_phase = 'terminal' and flow_id is null;
 -- Who runs under a quota policy, and who is parked under a policy or budget, in the order in which they are let go:
 -- those that wait for a slot or a budget before those that wait for a time. And who has ended with something to give
--- back to a budget.
+-- back to a budget, and who is held by an operator.
 create index ff_exec_core_limits on ff_exec_core (
     eligibility_state, (case eligibility_state when 'blocked_by_budget' then blocked_budget_id else quota_policy_id end),
     ((not_before_ms is not null)::int), priority desc, created_at_ms, execution_id)
     where limited and (ownership_state = 'leased' or eligibility_state in ('blocked_by_quota', 'blocked_by_budget'))
-       or spends and eligibility_state = 'not_applicable' and lifecycle_phase = 'terminal';
+       or spends and eligibility_state = 'not_applicable' and lifecycle_phase = 'terminal'
+       or eligibility_state = 'blocked_by_operator';
 create index ff_exec_core_budgets on ff_exec_core using gin (budget_ids) with (fastupdate = off)
     where budget_ids is not null and lifecycle_phase <> 'terminal';
 create index ff_exec_core_members on ff_exec_core (flow_id, execution_id)

@@ -77,6 +77,17 @@ def test_work_that_no_worker_can_do(db, clock):
     assert set(stuck(db)) == {"no_worker"}
 
 
+def test_work_that_needs_admission_stands_in_line_with_the_rest(db, clock):
+    clock.freeze()
+    one(db, "ff_create_quota_policy", quota_policy_id="q")
+    create(db)
+    first = create(db, priority=5, policy={"quota_policy_id": "q"})
+    create(db)
+    clock.advance(MINUTE)
+    (row,) = table(db, "select * from ff_v_stuck")
+    assert (row["kind"], row["waiting"], row["execution_id"]) == ("no_worker", 3, first)
+
+
 def test_capabilities_too_long_for_the_index_are_named_all_the_same(db, clock):
     clock.freeze()
     tokens = [f"token-number-{n:03}" for n in range(40)]

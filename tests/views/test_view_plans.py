@@ -7,7 +7,7 @@ import pytest
 from tests.catalogue.test_plans import nodes
 from tests.flows.graph import flow
 from tests.flows.graph import nodes as members
-from tests.sql import create, rows, table
+from tests.sql import create, one, rows, table
 from tests.suspension.support import OPERATOR_ONLY, suspended
 
 MANY = 1_000
@@ -141,8 +141,10 @@ def test_an_id_as_text_is_found_by_an_index_if_there_is_one(db, crowd, plan):
     assert not [scan for scan in scans(found) if "Seq Scan" in scan[1]]
 
 
-# What the sweeps have indexes for. Work that was parked is looked for in the table, once for its three kinds.
 KINDS = [
+    "parked_by_quota",
+    "parked_by_budget",
+    "held_by_operator",
     "lane_stopped",
     "no_worker",
     "no_capable_worker",
@@ -169,9 +171,44 @@ def test_what_is_stuck_is_found_without_reading_what_is_not(db, crowd, clock, pl
                 assert wasted < 200, (kind, table_name, how, index, wasted)
 
 
-def test_all_that_is_stuck_is_found_by_one_look_at_the_table_of_executions(db, crowd, plan):
-    found = scans(plan("select * from ff_v_stuck"))
-    assert [name for name, how, _, _ in found if "Seq Scan" in how and name not in SMALL] == ["ff_exec_core"]
+def test_all_that_is_stuck_is_found_without_reading_what_is_not(db, crowd, clock, plan):
+    clock.advance(10**6)
+    for table_name, how, index, wasted in scans(plan("select * from ff_v_stuck")):
+        if table_name not in SMALL:
+            assert "Seq Scan" not in how, table_name
+            assert wasted < 200, (table_name, how, index, wasted)
+
+
+def test_the_first_in_line_is_found_by_a_probe_however_long_the_line_is(db, crowd, clock, plan):
+    """Of each lane and set of capabilities; of the inputs, none but theirs is read. Plans are those of large tables."""
+    create(db, "one", policy={"quota_policy_id": quota(db)})
+    clock.advance(10**6)
+    db.execute("set local enable_bitmapscan = off")
+    db.execute("set local enable_sort = off")
+    found = plan("select * from ff_v_stuck where kind = 'no_worker'")
+    assert {name for name, _, _, _ in scans(found)} >= {"ff_exec_input", "ff_exec_core"}
+    heads = len(
+        table(
+            db, "select distinct lane_id, limited, caps_key from ff_exec_core where public_state = 'waiting'"
+        )
+    )
+    read = {
+        index: sum(
+            node["Actual Rows"] * node["Actual Loops"]
+            for node in nodes(found)
+            if node.get("Index Name") == index
+        )
+        for index in ("ff_exec_input_pkey", "ff_exec_core_ready")
+    }
+    assert 0 < read["ff_exec_input_pkey"] <= heads
+    # Of each the next one and the first in line; and all are counted.
+    waiting = len(table(db, "select from ff_exec_core where public_state = 'waiting'"))
+    assert heads + waiting <= read["ff_exec_core_ready"] <= 2 * heads + waiting
+
+
+def quota(db):
+    one(db, "ff_create_quota_policy", quota_policy_id="q")
+    return "q"
 
 
 def test_the_rate_of_a_lane_reads_a_bounded_number_of_events(db, crowd, plan):

@@ -7,38 +7,45 @@ create or replace view ff_v_stuck as
 with recursive clock as materialized (
     select ff_now_ms() as ms
 ), head as (
-    -- Each lane and capability set that has ready work, by one probe of the index each.
-    (select c.lane_id, c.caps_key
+    -- Each lane and capability set that has ready work, apart what is limited, by one probe of the index each.
+    (select c.lane_id, c.limited, c.caps_key
        from ff_exec_core c
       where c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-      order by c.lane_id, c.caps_key limit 1)
+      order by c.lane_id, c.limited, c.caps_key limit 1)
     union all
-    select n.lane_id, n.caps_key
+    select n.lane_id, n.limited, n.caps_key
       from head h
      cross join lateral (
-            select c.lane_id, c.caps_key
+            select c.lane_id, c.limited, c.caps_key
               from ff_exec_core c
              where c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-               and (c.lane_id, c.caps_key) > (h.lane_id, h.caps_key)
-             order by c.lane_id, c.caps_key limit 1) n
-), ready as materialized (
-    select h.lane_id, l.state as lane_state, l.state_reason, l.state_changed_at_ms, x.execution_id, x.since_ms,
-           x.capabilities, y.waiting
+               and (c.lane_id, c.limited, c.caps_key) > (h.lane_id, h.limited, h.caps_key)
+             order by c.lane_id, c.limited, c.caps_key limit 1) n
+), first as (
+    -- Who is first in line, limited or not.
+    select distinct on (h.lane_id, h.caps_key) h.lane_id, x.execution_id, x.since_ms,
+           least(sum(y.waiting) over (partition by h.lane_id, h.caps_key), 10000)::bigint as waiting
       from head h
-      join ff_lane_registry l on l.lane_id = h.lane_id
      cross join lateral (
-            select c.execution_id, c.last_transition_at_ms as since_ms, i.required_capabilities as capabilities
+            select c.execution_id, c.priority, c.created_at_ms, c.last_transition_at_ms as since_ms
               from ff_exec_core c
-              join ff_exec_input i on i.execution_id = c.execution_id
-             where c.lane_id = h.lane_id and c.caps_key = h.caps_key
+             where c.lane_id = h.lane_id and c.limited = h.limited and c.caps_key = h.caps_key
                and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
              order by c.priority desc, c.created_at_ms, c.execution_id limit 1) x
      cross join lateral (
             select count(*) as waiting
               from (select from ff_exec_core c
-                     where c.lane_id = h.lane_id and c.caps_key = h.caps_key
+                     where c.lane_id = h.lane_id and c.limited = h.limited and c.caps_key = h.caps_key
                        and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
                      limit 10000) z) y
+     order by h.lane_id, h.caps_key, x.priority desc, x.created_at_ms, x.execution_id
+), ready as materialized (
+    select f.lane_id, l.state as lane_state, l.state_reason, l.state_changed_at_ms, f.execution_id, f.since_ms,
+           -- A scalar, so that no plan joins with all inputs.
+           (select i.required_capabilities from ff_exec_input i where i.execution_id = f.execution_id) as capabilities,
+           f.waiting
+      from first f
+      join ff_lane_registry l on l.lane_id = f.lane_id
 ), stopped as (
     select l.lane_id,
            replace(format('ff_set_lane_state(%L, ''active'') when the reason is gone', l.lane_id), '%', '%%')
@@ -46,12 +53,19 @@ with recursive clock as materialized (
       from ff_lane_registry l
      where l.state in ('paused', 'disabled')
 ), parked as materialized (
-    -- One look at the table for three kinds, and none unless one of them is asked for.
+    -- One look for three kinds, and none unless one of them is asked for.
     select c.eligibility_state, c.lane_id, c.quota_policy_id, c.budget_ids, count(*) as waiting,
            min(c.execution_id::text) as execution_id, min(c.last_transition_at_ms) as since_ms,
            coalesce(': ' || min(c.blocking_detail), '') as detail
-      from ff_exec_core c
-     where c.eligibility_state in ('blocked_by_quota', 'blocked_by_budget', 'blocked_by_operator')
+      from (select x.eligibility_state, x.lane_id, x.quota_policy_id, x.budget_ids, x.execution_id, x.last_transition_at_ms,
+                   x.blocking_detail
+              from ff_exec_core x
+             where x.limited and x.eligibility_state in ('blocked_by_quota', 'blocked_by_budget')
+             union all
+            select x.eligibility_state, x.lane_id, x.quota_policy_id, x.budget_ids, x.execution_id, x.last_transition_at_ms,
+                   x.blocking_detail
+              from ff_exec_core x
+             where x.eligibility_state = 'blocked_by_operator') c
      group by c.eligibility_state, c.lane_id, c.quota_policy_id, c.budget_ids
 ), found (kind, lane_id, execution_id, flow_id, waiting, since_ms, waits_for, what_to_do) as (
     select 'lane_stopped', r.lane_id, min(r.execution_id::text)::uuid, null::uuid, sum(r.waiting)::bigint,
