@@ -4,6 +4,7 @@ import argparse
 import importlib
 import json
 import logging
+import math
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -41,9 +42,9 @@ def register(commands: Commands) -> None:
     )
     parser.add_argument("--lease-ttl-ms", type=_positive, default=10_000, metavar="MS", help="default 10000")
     parser.add_argument(
-        "--drain-s", type=float, default=30.0, metavar="S", help="patience at the end (default 30)"
+        "--drain-s", type=_patience, default=30.0, metavar="S", help="patience at the end (default 30)"
     )
-    parser.add_argument("--poll-s", type=float, default=1.0, metavar="S", help="default 1")
+    parser.add_argument("--poll-s", type=_seconds, default=1.0, metavar="S", help="default 1")
     parser.add_argument("--worker-id", metavar="NAME", help="default: the name of the host")
     parser.add_argument("--listen-dsn", metavar="DSN", help="a direct connection, where --dsn is a pooler")
     parser.add_argument("--no-prepare", action="store_true", help="for a pooler in transaction mode")
@@ -161,13 +162,28 @@ def _lanes(text: str) -> dict[str, float]:
     lanes = {}
     for item in _names(text):
         name, _, weight = item.partition("=")
-        try:
-            lanes[name] = float(weight or 1)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{weight[:32]!r} is not a weight") from None
+        lanes[name] = _number(weight or "1", "a weight")
     if not lanes:
         raise argparse.ArgumentTypeError("no lane given")
     return lanes
+
+
+def _seconds(text: str) -> float:
+    return _number(text, "a number of seconds")
+
+
+def _patience(text: str) -> float:
+    return 0.0 if text == "0" else _seconds(text)
+
+
+def _number(text: str, what: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text[:32]!r} is not {what} above 0")
+    return number
 
 
 def _positive(text: str) -> int:

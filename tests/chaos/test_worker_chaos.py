@@ -145,6 +145,7 @@ def judge(server: TemporaryServer, lines: list[list[str]]) -> None:
         assert acknowledged
         assert {handle: by_handle.get(handle) for handle in acknowledged} == acknowledged
         refused = {handle for outcome, handle, _ in lines if outcome == "lost"}
+        print(f"{len(refused)} stale writers were refused")
         assert not refused & by_handle.keys()  # a writer that was refused has left no result
         assert table(
             db, "select count(*) > 0 as reclaimed from ff_attempt where attempt_type = 'reclaim'"

@@ -18,6 +18,7 @@ from pyff.worker import finisher
 from pyff.worker.claimer import Claimer, Lanes
 from pyff.worker.loop import Loop
 from pyff.worker.state import State
+from tests.pgbouncer import pooled
 from tests.worker.conftest import until
 
 WAITING = (
@@ -690,3 +691,38 @@ def test_exceptions_that_are_worth_another_attempt_may_be_given_in_any_way(app, 
     assert worker.health().healthy
     with pytest.raises(TypeError, match="on: expected exceptions"):
         Fixed(on=("OSError",))  # type: ignore[arg-type]
+
+
+def test_a_worker_behind_a_pooler_does_all_of_it(app, dsn, engine, db):
+    """Each statement may meet another connection of the server, and nobody listens."""
+    tokens = []
+
+    @app.task()
+    def child(n: int) -> int:
+        return n
+
+    @app.task(retry=Fixed(max=1, delay_ms=0))
+    def parent(ctx: Ctx, n: int) -> int:
+        total = sum(ctx.step(f"step {i}", abs, -i) for i in range(8))
+        ctx.transaction("book", lambda conn: conn.execute("select 1").fetchone()[0])
+        if ctx.attempt == 0:
+            raise OSError
+        answer = ctx.wait("ok", on_token=lambda token: (tokens.append(token), None)[1])
+        return total + len(answer.name) + sum(ctx.gather(*[ctx.spawn(child, k) for k in range(n)]))
+
+    @app.task()
+    async def coroutine(ctx: AsyncCtx) -> int:
+        await ctx.sleep(10)
+        return sum([await ctx.step(f"step {i}", abs, -i) for i in range(8)])
+
+    with pooled(dsn) as through, Worker(app, through, prepare=False, poll_s=0.1, lease_ttl_ms=3000) as worker:
+        handles = parent.enqueue_many([(3,) for _ in range(4)])
+        others = [coroutine.enqueue() for _ in range(4)]
+        until(lambda: len(tokens) == 4)
+        for token in tokens:
+            send_signal(token, "yes", conn=engine)
+        assert [h.result(40) for h in handles] == [28 + 3 + 3] * 4
+        assert [h.result(40) for h in others] == [28] * 4
+        assert not worker.health().listening
+        assert db.execute("show lock_timeout").fetchone() == ("0",)
+    sound(db)

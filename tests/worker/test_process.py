@@ -153,6 +153,10 @@ def test_every_process_is_an_instance_of_its_own(shop, start, db):
         (["shop_tasks:app", "--slots", "0"], "is not a number above 0"),
         (["shop_tasks:app", "--lanes", "a=b"], "is not a weight"),
         (["shop_tasks:app", "--lanes", ""], "no lane given"),
+        (["shop_tasks:app", "--lanes", "a=0"], "is not a weight"),
+        (["shop_tasks:app", "--lanes", "a=nan"], "is not a weight"),
+        (["shop_tasks:app", "--poll-s", "0"], "is not a number of seconds"),
+        (["shop_tasks:app", "--drain-s", "nan"], "is not a number of seconds"),
     ],
 )
 def test_a_mistake_is_told_in_a_line(place, arguments, said, capsys, monkeypatch):
