@@ -437,7 +437,7 @@ class Client:
         (row,) = self.call("ff_check_admission", **visit, hold_ms=2000)
         if row["outcome"] == "admitted" and self.random.random() < 0.3:
             self.call("ff_release_admission", **visit)
-        elif row["outcome"] == "admitted" and self.random.random() < 0.1:  # what ends holds no slot
+        elif row["outcome"] == "admitted" and self.random.random() < 0.3:  # what ends holds no slot
             self.visitors.remove(visit["execution_id"])
             self.call("ff_cancel_execution", execution_id=visit["execution_id"])
 
