@@ -2,14 +2,13 @@
 
 import argparse
 import io
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pyff.cli.arguments import Commands, command
 from pyff.cli.database import open_one
-from pyff.cli.output import print_json
+from pyff.cli.output import in_colour, print_json
 
 
 def register(commands: Commands) -> None:
@@ -34,15 +33,11 @@ def run(args: argparse.Namespace) -> int:
     with _database(args) as dsn:
         report = migrate(dsn)
         print(f"database ready: schema version {report.schema_version}", file=out)
-        story = demo.run(dsn, demo.Screen(out, colour=out is sys.stdout and _colour()))
+        story = demo.run(dsn, demo.Screen(out, colour=out is sys.stdout and in_colour()))
         print(_next_steps(dsn if args.keep else "", story.namespace), file=out)
     if args.json:
         print_json(story)
     return 0
-
-
-def _colour() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 @contextmanager
