@@ -383,6 +383,13 @@ def test_a_sound_server_is_exit_code_0_and_what_holds_its_horizon_is_found(bare,
         assert slot["what"].startswith("the replication slot abandoned is used by nobody: it keeps ")
         mend(prepared)
         mend(slot)
+        with psycopg.connect(server.dsn) as idle:
+            idle.execute("select pg_current_xact_id()")
+            mend(bare("doctor", "--only", "horizon", "--held-for", "0s", "--json").object)
+            with pytest.raises(psycopg.OperationalError):
+                idle.execute("select 1")
+        limit = bare("sql", "--json", "show idle_in_transaction_session_timeout").object
+        assert limit == {"idle_in_transaction_session_timeout": "5min"}
         assert bare("doctor", "--held-for", "0s").code == 0
 
 
