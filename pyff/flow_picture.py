@@ -73,12 +73,12 @@ def load(source: str | Connection[object], flow_id: UUID) -> Picture | None:
             flow_id, after=groups[-1].downstream_execution_id if groups else None, limit=PAGE
         ):
             groups += some
-    return Picture(
-        flow,
-        {member.execution_id: member for member in members},
-        edges,
-        {group.downstream_execution_id: group for group in groups},
-    )
+    known = {member.execution_id: member for member in members}
+    # A flow may grow while it is read: what leads to members that came later is left out.
+    ends = [
+        edge for edge in edges if {edge.upstream_execution_id, edge.downstream_execution_id} <= known.keys()
+    ]
+    return Picture(flow, known, ends, {group.downstream_execution_id: group for group in groups})
 
 
 def draw(picture: Picture, *, colour: bool = False) -> str:

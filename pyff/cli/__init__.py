@@ -10,6 +10,7 @@ from functools import cache
 from importlib import import_module
 
 from pyff import __version__
+from pyff.cli.arguments import Parser
 from pyff.failure import Failure
 
 COMMANDS = (
@@ -43,7 +44,7 @@ COMMANDS = (
 
 @cache
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="pyff",
         description="A durable execution engine that lives inside PostgreSQL.",
         epilog="example:\n  pyff server start && pyff migrate && pyff doctor\n  pyff ls --state failed --json\n\n"

@@ -7,7 +7,7 @@ import re
 import sys
 import textwrap
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeAlias
 from uuid import UUID
 
 from pyff.cli.database import add_dsn
@@ -37,6 +37,22 @@ STATES = (
 TERMINAL = ("completed", "failed", "cancelled", "expired", "skipped")
 LONGEST_MS = 2**53 - 1
 LIMIT = 1000  # rows that a list function returns at most
+
+
+class Parser(argparse.ArgumentParser):
+    """Tells what is wrong in one line, as every other error is told; --help has the rest. Subparsers do it too."""
+
+    def error(self, message: str) -> NoReturn:
+        from pyff.cli.exits import USAGE, line
+
+        self.exit(USAGE, line(Failure(message, hint=f"{self.prog} --help")) + "\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401
+        """Nothing is left for the parser above, which would not know the command to name."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return found, rest
 
 
 def command(

@@ -30,8 +30,7 @@ def register(commands: Commands) -> None:
         verbs,
         "list",
         "list the budgets with their usage",
-        "Lists the budgets, a line per dimension. It reads the tables: the login must own them or have "
-        "pg_read_all_data.",
+        "Lists the budgets, a line per dimension. The role ff_reader is enough.",
         "pyff budget list --json",
     )
     parser.set_defaults(run=_list)

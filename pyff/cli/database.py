@@ -42,23 +42,31 @@ def connection(args: argparse.Namespace) -> "Iterator[psycopg.Connection[Any]]":
 
 def open_one(dsn: str) -> "psycopg.Connection[Any]":
     import psycopg
+
+    from pyff.cli.exits import cannot_connect
+
+    given = parts(dsn)
+    patience: dict[str, Any] = {} if "connect_timeout" in given else {"connect_timeout": CONNECT_TIMEOUT_S}
+    try:
+        # Nothing is prepared: there may be a pooler in between.
+        return psycopg.connect(
+            dsn, autocommit=True, prepare_threshold=None, fallback_application_name="pyff", **patience
+        )
+    except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
+        raise cannot_connect(error) from None
+
+
+def parts(dsn: str) -> dict[str, Any]:
+    """What a connection string says; a malformed one is refused, without repeating what may be a password."""
+    import psycopg
     from psycopg.conninfo import conninfo_to_dict
 
     from pyff.cli.exits import cannot_connect
 
     try:
-        given = conninfo_to_dict(dsn)
-        patience: dict[str, Any] = (
-            {} if "connect_timeout" in given else {"connect_timeout": CONNECT_TIMEOUT_S}
-        )
-        # Nothing is prepared: there may be a pooler in between.
-        return psycopg.connect(
-            dsn, autocommit=True, prepare_threshold=None, fallback_application_name="pyff", **patience
-        )
-    except (psycopg.OperationalError, psycopg.ProgrammingError, UnicodeEncodeError) as error:
-        if isinstance(error, UnicodeEncodeError):
-            error = psycopg.ProgrammingError()
-        raise cannot_connect(error) from None
+        return conninfo_to_dict(dsn)
+    except (psycopg.ProgrammingError, UnicodeEncodeError):
+        raise cannot_connect(psycopg.ProgrammingError()) from None
 
 
 @contextmanager

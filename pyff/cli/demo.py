@@ -2,14 +2,15 @@
 
 import argparse
 import io
-import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from pyff.cli.arguments import Commands, command
 from pyff.cli.database import open_one
-from pyff.cli.output import print_json
+from pyff.cli.output import in_colour, print_json
 
 
 def register(commands: Commands) -> None:
@@ -34,15 +35,11 @@ def run(args: argparse.Namespace) -> int:
     with _database(args) as dsn:
         report = migrate(dsn)
         print(f"database ready: schema version {report.schema_version}", file=out)
-        story = demo.run(dsn, demo.Screen(out, colour=out is sys.stdout and _colour()))
-        print(_next_steps(dsn if args.keep else "", story.namespace), file=out)
+        story = demo.run(dsn, demo.Screen(out, colour=out is sys.stdout and in_colour()))
+    print(_NEXT_STEPS.format(connect=_connect(args), namespace=story.namespace), file=out)
     if args.json:
         print_json(story)
     return 0
-
-
-def _colour() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 @contextmanager
@@ -71,6 +68,12 @@ look further:
   select * from ff_check_invariants();"""
 
 
-def _next_steps(dsn: str, namespace: str) -> str:
-    connect = f"psql '{dsn}'" if dsn else "./demo --keep leaves the server running and says how to connect"
-    return _NEXT_STEPS.format(connect=connect, namespace=namespace)
+def _connect(args: argparse.Namespace) -> str:
+    """How to look further, if the server is still there. A machine may have no psql; `pyff sql` brings its own."""
+    from pyff import postgres
+
+    if not (args.dsn or postgres.status().dsn):
+        return "./demo --keep leaves the server running and says how to connect"
+    installed = Path(sys.executable).with_name("pyff")
+    program = "pyff" if shutil.which("pyff") or not installed.exists() else installed
+    return f"{program} sql{' --dsn ..' if args.dsn else ''}"

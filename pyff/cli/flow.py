@@ -2,14 +2,12 @@
 
 import argparse
 import dataclasses
-import os
-import sys
 from typing import TYPE_CHECKING
 
 from pyff.cli.arguments import LIMIT, Commands, command, count, duration, group, text, uuid
 from pyff.cli.database import connection, engine
 from pyff.cli.exits import Missing
-from pyff.cli.output import fields, print_json, print_one, print_rows
+from pyff.cli.output import fields, in_colour, print_json, print_one, print_rows
 
 if TYPE_CHECKING:
     from pyff._generated.results import ListFlowsRow
@@ -94,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.mermaid:
         print(mermaid(picture))
     else:
-        print(draw(picture, colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ))
+        print(draw(picture, colour=in_colour()))
     return 0
 
 

@@ -9,8 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from pyff.cli.arguments import Commands, command
-from pyff.cli.database import find
-from pyff.failure import Failure
+from pyff.cli.database import find, open_one, parts
 
 if TYPE_CHECKING:
     from pyff._generated.results import TickRow
@@ -35,10 +34,12 @@ def register(commands: Commands) -> None:
         metavar="SECONDS",
         help="the pause between calls, give or take a half (default 0.75)",
     )
-    parser.add_argument("--limit", type=int, default=200, metavar="N", help="rows per step (default 200)")
+    parser.add_argument(
+        "--limit", type=_integer, default=200, metavar="N", help="rows per step (default 200)"
+    )
     parser.add_argument(
         "--max-ms",
-        type=int,
+        type=_integer,
         default=1000,
         metavar="MS",
         help="no step starts later than that in a call (default 1000)",
@@ -50,13 +51,15 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    import psycopg
-
-    from pyff.errors import EngineError
     from pyff.maintain import Maintenance
 
+    dsn = find(args)
+    if args.once:
+        open_one(dsn).close()  # says best what is wrong with a connection
+    else:
+        parts(dsn)  # a server that is away is waited for
     maintenance = Maintenance(
-        find(args),
+        dsn,
         only=args.only,
         limit=args.limit,
         max_ms=args.max_ms,
@@ -65,16 +68,8 @@ def run(args: argparse.Namespace) -> int:
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: maintenance.stop.set())
-    try:
-        for rows in maintenance.once() if args.once else maintenance.forever():
-            _tell(rows, as_json=args.json)
-    except EngineError as error:
-        raise Failure(error.message, hint=error.hint) from None
-    except psycopg.Error as error:
-        reason = (str(error).splitlines() or ["no reason given"])[0]
-        raise Failure(
-            f"the database says: {reason}", hint="check --dsn or PYFF_DSN, and that the server runs"
-        ) from None
+    for rows in maintenance.once() if args.once else maintenance.forever():
+        _tell(rows, as_json=args.json)
     return 0
 
 
@@ -87,6 +82,17 @@ def _tell(rows: "list[TickRow]", *, as_json: bool) -> None:
             continue
         failed = f", {row.errors} failed (see ff_reconciler_error)" if row.errors else ""
         print(f"{row.step}: {row.processed} processed{failed} in {row.elapsed_ms} ms", flush=True)
+
+
+def _integer(text: str) -> int:
+    """What PostgreSQL takes for one; the engine says which of them it wants."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 2**31
+    if not -(2**31) <= number < 2**31:
+        raise argparse.ArgumentTypeError(f"{text[:32]!r} is not a whole number, or too large")
+    return number
 
 
 def _seconds(text: str) -> float:

@@ -9,10 +9,11 @@ import base64
 import dataclasses
 import json
 import math
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TextIO
 
 from pyff.cli.table import aligned
 
@@ -21,6 +22,15 @@ SHORTENED = 60  # characters of a cell, for texts that have no limit of their ow
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object per line, for programs")
+
+
+def on_terminal(stream: TextIO) -> bool:
+    """Whether somebody watches on something that can move its cursor."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def in_colour() -> bool:
+    return on_terminal(sys.stdout) and not os.environ.get("NO_COLOR")
 
 
 def fields(row: object) -> dict[str, Any]:

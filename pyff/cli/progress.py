@@ -1,9 +1,12 @@
 """A bar on the terminal while something long goes on; nothing where nobody watches."""
 
+import os
 import sys
 import time
 from types import TracebackType
 from typing import Self
+
+from pyff.cli.output import on_terminal
 
 WIDTH = 30
 EVERY_S = 0.1
@@ -19,7 +22,7 @@ class Progress:
         self._drawn_at = 0.0
         self._drawn = False
         self._began = time.monotonic()
-        self._shown = sys.stderr.isatty() if shown is None else shown
+        self._shown = on_terminal(sys.stderr) if shown is None else shown
 
     def __enter__(self) -> Self:
         return self
@@ -43,7 +46,8 @@ class Progress:
         if self._shown and now - self._drawn_at >= EVERY_S:
             self._drawn_at = now
             self._drawn = True
-            sys.stderr.write(f"\r{self.line(now - self._began)}\x1b[K")
+            line = self.line(now - self._began)[: _columns() - 1]  # a second one would stay
+            sys.stderr.write(f"\r{line}\x1b[K")
             sys.stderr.flush()
 
     def line(self, elapsed: float) -> str:
@@ -54,3 +58,10 @@ class Progress:
         filled = int(part * WIDTH)
         bar = "#" * filled + "." * (WIDTH - filled)
         return f"{self._what} [{bar}] {part:4.0%} {self._done:,} of {self._total:,} {rate}"
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80

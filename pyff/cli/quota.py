@@ -27,7 +27,7 @@ def register(commands: Commands) -> None:
         verbs,
         "list",
         "list the policies with their use",
-        "Lists the policies. It reads the tables: the login must own them or have pg_read_all_data.",
+        "Lists the policies. The role ff_reader is enough.",
         "pyff quota list --json",
     )
     parser.set_defaults(run=_list)

@@ -37,7 +37,7 @@ def _start(args: argparse.Namespace) -> int:
     print_one(args, {"started": server.started, "version": server.status.version, "dsn": server.dsn}, said)
     if not args.json:
         print("  pyff migrate                    installs the engine, or brings it up to date")
-        print('  psql "$(pyff server dsn)"       looks at it')
+        print("  pyff sql                        opens psql on it")
     return 0
 
 

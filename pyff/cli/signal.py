@@ -3,7 +3,7 @@
 import argparse
 import os
 
-from pyff.cli.arguments import Commands, command, given_input, text, uuid
+from pyff.cli.arguments import Commands, command, execution_id, given_input, text, uuid
 from pyff.cli.database import engine
 from pyff.cli.output import print_one
 from pyff.failure import Failure
@@ -22,7 +22,7 @@ def register(commands: Commands) -> None:
         "pyff signal '{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07' 018f3a2e-8000-7d1e-9f00-aabbccddee07 approve "
         "--token -",
     )
-    parser.add_argument("execution_id", type=text, help="{fp:N}:<uuid>, as ff_claim returned it")
+    parser.add_argument("execution_id", type=execution_id, help="{fp:N}:<uuid>, or the uuid")
     parser.add_argument("waitpoint_id", type=uuid, help="as ff_suspend or ff_create_waitpoint returned it")
     parser.add_argument("signal_name", type=text, help="the name that the condition waits for")
     parser.add_argument("--token", default=os.environ.get(TOKEN), help="the token of the waitpoint")

@@ -19,8 +19,8 @@ def register(commands: Commands) -> None:
         commands,
         "sql",
         "open psql, or run a statement",
-        "Without a statement it opens psql on the database that the other commands use. With one it runs that, each "
-        "statement in a transaction of its own, and prints the rows; psql is not needed for it.",
+        "Without a statement it opens psql on the database that the other commands use. With one, or several, which "
+        "are one transaction unless they commit themselves, it runs that and prints the rows; psql is not needed.",
         "pyff sql 'select * from ff_check_invariants()'",
         "pyff sql --json 'table ff_setting'",
         "pyff sql < report.sql",

@@ -21,7 +21,7 @@ from pyff.cli.arguments import (
 )
 from pyff.cli.database import engine
 from pyff.cli.exits import Later
-from pyff.cli.output import fields, print_json, print_one, span, text_of
+from pyff.cli.output import cell, fields, print_json, print_one, span, text_of
 from pyff.cli.progress import Progress
 from pyff.failure import Failure
 
@@ -156,7 +156,7 @@ def _wait(args: argparse.Namespace, db: "Engine", execution_id: str) -> int:
             bar.advance()
     if found is None:
         raise Failure(f"{execution_id} is gone", hint="retention has removed it")
-    told = text_of(found.result or b"") or found.failure_reason or ""
+    told = cell("", text_of(found.result or b"") or found.failure_reason, shorten=False)
     print_one(
         args, {"execution_id": execution_id, **fields(found)}, f"{state} {execution_id} {told}".rstrip()
     )

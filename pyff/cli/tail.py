@@ -2,12 +2,20 @@
 
 import argparse
 import sys
+import time
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
-from pyff.cli.arguments import Commands, command, execution_id, number, text
+from pyff.cli.arguments import TERMINAL, Commands, command, execution_id, number, text
 from pyff.cli.database import engine, pooled
 from pyff.cli.output import print_json, printable, text_of
 from pyff.cli.show import describe
+
+if TYPE_CHECKING:
+    from pyff._generated.results import DescribeExecutionResult
+    from pyff.engine import Engine
+
+LOOK_S = 0.2
 
 
 def register(commands: Commands) -> None:
@@ -15,7 +23,8 @@ def register(commands: Commands) -> None:
         commands,
         "tail",
         "print the frames of an execution's stream",
-        "Prints the frames that an attempt has written. With --follow it goes on until the stream is closed.",
+        "Prints the frames that an attempt has written. With --follow it waits for the first attempt, if there was "
+        "none yet, and goes on until the stream is closed.",
         "pyff tail '{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07' --follow",
         "pyff tail 018f3a2e-7b6c-7d1e-9f00-aabbccddee07 --attempt 0 --json | jq -r .payload",
     )
@@ -34,9 +43,11 @@ def run(args: argparse.Namespace) -> int:
     with ExitStack() as stack:
         db = stack.enter_context(pooled(args) if args.follow else engine(args))
         found = describe(db, args.execution_id)
+        if args.follow and args.attempt is None:
+            found = _begun(db, found)
         attempt = found.current_attempt_index if args.attempt is None else args.attempt
         if attempt is None:
-            print("it has not been claimed yet, so nothing is written", file=sys.stderr)
+            print("it has not been claimed, so nothing is written", file=sys.stderr)
             return 0
         for frame in db.tail(found.execution_id, attempt, after=args.after, limit=1000, follow=args.follow):
             if args.json:
@@ -47,3 +58,11 @@ def run(args: argparse.Namespace) -> int:
             if args.follow:
                 sys.stdout.flush()
     return 0
+
+
+def _begun(db: "Engine", found: "DescribeExecutionResult") -> "DescribeExecutionResult":
+    """The execution when it has an attempt, or has ended without one."""
+    while found.current_attempt_index is None and found.public_state not in TERMINAL:
+        time.sleep(LOOK_S)
+        found = describe(db, found.execution_id)
+    return found

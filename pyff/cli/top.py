@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyff.cli.arguments import Commands, command, count, duration
 from pyff.cli.database import connection
-from pyff.cli.output import cell, moment, print_json, span
+from pyff.cli.output import cell, moment, on_terminal, print_json, span
 from pyff.cli.table import aligned
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from pyff.overview import look
 
     left = 1 if args.once else args.count
-    live = sys.stdout.isatty() and not args.json and left is None
+    live = on_terminal(sys.stdout) and not args.json and left is None
     with connection(args) as conn:
         require_current(conn)
         conn.execute(f"set statement_timeout = {PATIENCE_MS}")

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from pyff.cli.arguments import Commands, command
-from pyff.cli.database import find
+from pyff.cli.database import find, open_one
 from pyff.failure import Failure
 
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ def register(commands: Commands) -> None:
     )
     parser.add_argument("--lease-ttl-ms", type=_positive, default=10_000, metavar="MS", help="default 10000")
     parser.add_argument(
-        "--drain-s", type=_patience, default=30.0, metavar="S", help="patience at the end (default 30)"
+        "--drain-s", type=_seconds, default=30.0, metavar="S", help="patience at the end (default 30)"
     )
-    parser.add_argument("--poll-s", type=_seconds, default=1.0, metavar="S", help="default 1")
+    parser.add_argument("--poll-s", type=_pause, default=1.0, metavar="S", help="default 1")
     parser.add_argument("--worker-id", metavar="NAME", help="default: the name of the host")
     parser.add_argument("--listen-dsn", metavar="DSN", help="a direct connection, where --dsn is a pooler")
     parser.add_argument("--no-prepare", action="store_true", help="for a pooler in transaction mode")
@@ -52,21 +52,22 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "--sync-schedules", action="store_true", help="declare the schedules of the app first"
     )
-    parser.add_argument("--metrics-port", type=_positive, metavar="PORT", help="serve Prometheus metrics")
+    parser.add_argument("--metrics-port", type=_port, metavar="PORT", help="serve Prometheus metrics")
     parser.add_argument("--otel", action="store_true", help="a trace per run, through OpenTelemetry")
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    import psycopg
-
     from pyff import Engine
     from pyff.worker import Worker
 
     _logging(args.log_level, as_json=args.json)
     app = load(args.app)
     dsn = find(args)
+    for one in (dsn, args.listen_dsn):
+        if one:
+            open_one(one).close()  # says best what is wrong with a connection
     worker = Worker(
         app,
         dsn,
@@ -82,17 +83,10 @@ def run(args: argparse.Namespace) -> int:
         maintain=not args.no_maintain,
         observers=_observers(args.metrics_port, args.otel),
     )
-    try:
-        if args.sync_schedules:
-            with Engine(dsn) as engine:
-                app.sync_schedules(engine)
-        worker.run()
-    except psycopg.OperationalError as error:
-        reason = (str(error).splitlines() or ["no reason given"])[0]
-        raise Failure(
-            f"cannot work on this database: {reason}",
-            hint="check --dsn or PYFF_DSN, and that the server runs",
-        ) from None
+    if args.sync_schedules:
+        with Engine(dsn) as engine:
+            app.sync_schedules(engine)
+    worker.run()
     return 0
 
 
@@ -101,6 +95,10 @@ def load(place: str) -> "App":
     from pyff.app import App
 
     module_name, _, name = place.partition(":")
+    if not all(part.isidentifier() for part in module_name.split(".")):
+        raise Failure(
+            f"{module_name!r} is not the name of a module", hint="give MODULE:APP, as in shop.tasks:app"
+        )
     sys.path.insert(0, os.getcwd())  # noqa: PTH109
     try:
         found: object = importlib.import_module(module_name)
@@ -162,31 +160,40 @@ def _lanes(text: str) -> dict[str, float]:
     lanes = {}
     for item in _names(text):
         name, _, weight = item.partition("=")
-        lanes[name] = _number(weight or "1", "a weight")
+        try:
+            lanes[name] = float(weight or 1)
+        except ValueError:
+            lanes[name] = math.nan
+        if not 0 < lanes[name] < math.inf:
+            raise argparse.ArgumentTypeError(f"{weight[:32]!r} is not a weight: they are numbers above 0")
     if not lanes:
         raise argparse.ArgumentTypeError("no lane given")
     return lanes
 
 
-def _seconds(text: str) -> float:
-    return _number(text, "a number of seconds")
-
-
-def _patience(text: str) -> float:
-    return 0.0 if text == "0" else _seconds(text)
-
-
-def _number(text: str, what: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"{text[:32]!r} is not {what} above 0")
-    return number
-
-
 def _positive(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text) <= 86_400_000):
         raise argparse.ArgumentTypeError(f"{text[:32]!r} is not a number above 0")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds <= 86_400:
+        raise argparse.ArgumentTypeError(f"{text[:32]!r} is not between 0 and 86400")
+    return seconds
+
+
+def _pause(text: str) -> float:
+    if not _seconds(text):
+        raise argparse.ArgumentTypeError("looking without a pause would keep a core busy")
+    return _seconds(text)
+
+
+def _port(text: str) -> int:
+    if _positive(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text[:32]!r} is not a port")
     return int(text)

@@ -23,6 +23,8 @@ _TITLES = {
     "admission": ("Admission", "limits on how many and how often"),
     "budgets": ("Budgets", "limits on what is spent"),
     "maintenance": ("Maintenance", "sweeps, retention, repair"),
+    "schedules": ("Schedules", "work that recurs"),
+    "steps": ("Steps", "results that an attempt records for those after it"),
 }
 """Chapters by the folder of db/functions, without its number. Another folder is called by its name."""
 

@@ -31,11 +31,13 @@ def check(patient: Patient) -> Iterator[Finding]:
         return
     schema = str(found[0]["nspname"])
     for row in patient.rows(_PINNED):
-        paths = [name.strip().strip('"') for name in str(row["setting"]).partition("=")[2].split(",")]
-        if schema not in (*paths, "pg_catalog"):
+        written = [
+            name.strip() for name in str(row["setting"]).partition("=")[2].split(",")
+        ]  # quoted as need be
+        if schema not in (*(name.strip('"') for name in written), "pg_catalog"):
             yield Finding(
                 f"the extension pgcrypto is in schema {schema}, where the functions do not look ({row['setting']})",
                 "tokens of waitpoints can be neither made nor checked",
-                (run_sql(f"alter extension pgcrypto set schema {paths[0]}"),),
+                (run_sql(f"alter extension pgcrypto set schema {written[0]}"),),
             )
             return

@@ -7,6 +7,7 @@ from pyff.doctor.patient import AGAIN, Finding, Patient, run_sql, some
 from pyff.migrate.tree import MigrateError, shipped
 
 ROLES = ("ff_reader", "ff_producer", "ff_worker", "ff_signaler", "ff_operator", "ff_admin")
+READERS = tuple(role for role in ROLES if role != "ff_signaler")  # who may select from the views
 
 _ROUTINES = r"""
 select p.proname, p.oid::regprocedure::text as signature,
@@ -18,10 +19,11 @@ select p.proname, p.oid::regprocedure::text as signature,
  where p.pronamespace = quote_ident(current_schema())::regnamespace and p.proname like 'ff\_%%'
  order by p.proname"""
 _VIEWS = r"""
-select c.oid::regclass::text as name from pg_class c
- where c.relnamespace = quote_ident(current_schema())::regnamespace and c.relkind = 'v' and c.relname like 'ff\_v\_%'
-   and exists (select from pg_roles r where r.rolname = 'ff_reader')
-   and not has_table_privilege('ff_reader', c.oid, 'select')"""
+select c.oid::regclass::text as name, string_agg(r.rolname, ', ' order by r.rolname) as roles
+  from pg_class c join pg_roles r on r.rolname = any(%s)
+ where c.relnamespace = quote_ident(current_schema())::regnamespace and c.relkind = 'v' and c.relname like 'ff\_v\_%%'
+   and not has_table_privilege(r.oid, c.oid, 'select')
+ group by c.oid order by c.oid::regclass::text"""
 _SCHEMA = """
 select r.rolname, quote_ident(current_schema()) as schema from pg_roles r
  where r.rolname = any(%s) and not has_schema_privilege(r.oid, quote_ident(current_schema())::regnamespace, 'usage')"""
@@ -56,7 +58,9 @@ def check(patient: Patient) -> Iterator[Finding]:
             statements.append(f"grant execute on routine {row['signature']} to {', '.join(lacking)}")
         if row["public"]:
             public.append(f"revoke execute on routine {row['signature']} from public")
-    statements += [f"grant select on {row['name']} to ff_reader" for row in patient.rows(_VIEWS)]
+    statements += [
+        f"grant select on {row['name']} to {row['roles']}" for row in patient.rows(_VIEWS, [*READERS])
+    ]
     statements += [
         f"grant usage on schema {row['schema']} to {row['rolname']}"
         for row in patient.rows(_SCHEMA, [*ROLES])

@@ -42,6 +42,7 @@ def check(patient: Patient) -> Iterator[Finding]:
                 run_sql(
                     "alter system set idle_in_transaction_session_timeout = '5min'", "against the next one"
                 ),
+                run_sql("select pg_reload_conf()"),
             ),
         )
     for row in patient.rows(_PREPARED, held):

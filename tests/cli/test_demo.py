@@ -1,6 +1,7 @@
 """`pyff demo` around its story: whose server it is, and what it tells programs."""
 
 import argparse
+import re
 import tempfile
 from pathlib import Path
 
@@ -33,6 +34,19 @@ def test_the_server_stays_if_it_is_to_be_kept_and_ends_if_it_was_started_for_the
     assert postgres.status().dsn is None
 
 
+def test_what_is_advised_needs_nothing_but_pyff(home, bare, monkeypatch):
+    """A machine that has only Python has no psql; `pyff sql` brings its own."""
+    monkeypatch.setattr(demo, "run", lambda dsn, screen: demo.Story("demo-7", "7", 9.5))
+    monkeypatch.setenv("PATH", "/nowhere")
+    advised = bare("server", "start").out.splitlines()[1:]
+    assert [line.split()[0] for line in advised] == ["pyff", "pyff"]
+    running = re.search(r"^look further:\n  (.*)$", bare("demo").out, re.M)[1]
+    assert running.endswith("pyff sql")
+    assert postgres.stop()
+    ended = re.search(r"^look further:\n  (.*)$", bare("demo").out, re.M)[1]
+    assert ended == "./demo --keep leaves the server running and says how to connect"
+
+
 def test_the_demonstration_tells_programs_where_to_look(pyff, monkeypatch):
     """The story itself: tests/demo."""
     told = demo.Story("demo-7", "018f3a2e-7b6c-7d1e-9f00-aabbccddee07", 9.5)
@@ -45,3 +59,4 @@ def test_the_demonstration_tells_programs_where_to_look(pyff, monkeypatch):
     said = pyff("demo").out
     assert said.startswith("database ready: schema version ")
     assert "where namespace = 'demo-7'" in said
+    assert re.search(r"^look further:\n  .* sql --dsn \.\.$", said, re.M), "its server is there still"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 from psycopg.types.json import Jsonb
 
 from pyff.cli import main
@@ -102,12 +103,26 @@ def test_a_missing_extension_and_one_in_a_strange_schema_are_found_and_mended(db
     assert doctor("extension", code=0) == []
 
 
+def test_an_extension_is_brought_back_into_a_schema_of_any_name(db, dsn, bare, mend, monkeypatch):
+    db.execute('create schema "My Jobs"')
+    db.execute("create schema away")
+    there = make_conninfo(dsn, options='-c search_path="My\\ Jobs",public')
+    migrate(there)
+    db.execute("alter extension pgcrypto set schema away")
+    monkeypatch.setenv("PYFF_DSN", there)
+    found = bare("doctor", "--only", "extension", "--json").object
+    mend(found)
+    assert bare("doctor", "--only", "extension").code == 0
+
+
 def test_missing_grants_and_open_doors_are_found_and_mended(db, doctor, mend):
     db.execute("revoke execute on function ff_append_frame, ff_claim, ff_renew from ff_worker")
+    db.execute("revoke select on ff_v_stuck from ff_operator, ff_worker")
     db.execute("revoke usage on schema public from ff_reader, public")
     db.execute("grant execute on function ff_set_setting to public")
     missing, public = doctor("grants")
     assert "grant execute on routine ff_append_frame(" in missing["what"]
+    assert 'pyff sql "grant select on ff_v_stuck to ff_operator, ff_worker"' in missing["mend"]
     assert 'pyff sql "grant usage on schema public to ff_reader"' in missing["mend"]
     assert public["mend"] == ['pyff sql "revoke execute on routine ff_set_setting(text,text) from public"']
     mend(missing)
@@ -368,6 +383,13 @@ def test_a_sound_server_is_exit_code_0_and_what_holds_its_horizon_is_found(bare,
         assert slot["what"].startswith("the replication slot abandoned is used by nobody: it keeps ")
         mend(prepared)
         mend(slot)
+        with psycopg.connect(server.dsn) as idle:
+            idle.execute("select pg_current_xact_id()")
+            mend(bare("doctor", "--only", "horizon", "--held-for", "0s", "--json").object)
+            with pytest.raises(psycopg.OperationalError):
+                idle.execute("select 1")
+        limit = bare("sql", "--json", "show idle_in_transaction_session_timeout").object
+        assert limit == {"idle_in_transaction_session_timeout": "5min"}
         assert bare("doctor", "--held-for", "0s").code == 0
 
 

@@ -1,9 +1,13 @@
 """`pyff ls`, `show`, `tail`, `events`, `flow`."""
 
+import json
 import re
+import subprocess
+import sys
 import uuid
 
-from tests.sql import create, one, rows, take
+from tests.postgres.helpers import until
+from tests.sql import create, one, rows, table, take
 from tests.streams.support import append
 from tests.suspension.support import suspended
 
@@ -115,9 +119,33 @@ def test_tail_prints_frames_and_follows_until_the_stream_ends(db, pyff):
     one(db, "ff_complete", handle=claim["handle"])
     assert len(pyff("tail", claim["execution_id"], "--follow", "--attempt", "0").out.splitlines()) == 4
     never = create(db)
-    assert pyff("tail", never).err.startswith("it has not been claimed yet")
+    assert pyff("tail", never).err.startswith("it has not been claimed")
     assert pyff("tail", claim["execution_id"], "--attempt", "7", code=3)
     assert pyff("tail", claim["execution_id"], "--after", "x", code=1)
+
+
+def test_a_follower_waits_for_the_first_attempt_and_for_none_after_the_end(db, dsn, pyff):
+    wire = create(db, "mail")
+    follower = subprocess.Popen(
+        [sys.executable, "-m", "pyff", "tail", wire, "--follow", "--json", "--dsn", dsn],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    looked = (
+        "select from pg_stat_activity where query like '%%ff_describe_execution%%' and pid <> pg_backend_pid()"
+        " and datname = current_database()"
+    )
+    until(lambda: table(db, looked) or follower.poll() is not None)
+    claim = take(db, "mail")
+    append(db, claim, b"one")
+    one(db, "ff_complete", handle=claim["handle"])
+    out, err = follower.communicate(timeout=60)
+    assert (follower.returncode, err) == (0, "")
+    assert [json.loads(line)["payload"] for line in out.splitlines()] == ["one"]
+    never = create(db, "mail")
+    one(db, "ff_cancel_execution", execution_id=never)
+    assert "it has not been claimed" in pyff("tail", never, "--follow").err
 
 
 def test_events_are_printed_filtered_and_followed(db, pyff):

@@ -7,6 +7,8 @@ import sys
 
 import psycopg
 
+from tests.sql import table
+
 
 def test_a_statement_is_run_and_its_rows_printed(db, pyff):
     assert pyff("sql", "select 1 as a, 'x\x1b' as b, null as c, '\\xff'::bytea as d").out.splitlines() == [
@@ -29,6 +31,29 @@ def test_a_statement_is_run_and_its_rows_printed(db, pyff):
     assert db.execute("select count(*) from t").fetchone() == (2,)
     assert pyff("sql", text="select '%s' as a").out.splitlines()[2] == "  %s"
     assert pyff("sql", "-", "--json", text="vacuum t").object == {"status": "VACUUM"}
+
+
+def test_several_statements_are_one_transaction_unless_they_commit_themselves(db, pyff):
+    db.execute("create table t (x int)")
+    pyff("sql", "insert into t values (1); select 1 / 0", code=1)
+    assert table(db, "table t") == []
+    pyff("sql", "begin; insert into t values (1); commit; insert into t values (2); select 1 / 0", code=1)
+    assert table(db, "table t") == [{"x": 1}]
+    said = " ".join(pyff("sql", "--help").out.split())
+    assert "which are one transaction unless they commit themselves" in said
+
+
+def test_wide_and_joining_letters_do_not_shift_the_columns(pyff):
+    """As a terminal shows them: a wide one takes two columns, one that joins the letter before it none."""
+    said = pyff("sql", "values ('日本', 1), ('e\u0301t', 2), ('plain', 3)").out.splitlines()
+    assert said == [
+        "  column1  column2",
+        "  -------  -------",
+        "  日本     1",
+        "  e\u0301t       2",
+        "  plain    3",
+        "(3 rows)",
+    ]
 
 
 def test_a_statement_that_fails_is_told_in_one_line(pyff):

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import termios
 from pathlib import Path
 
 import pytest
+from psycopg.types.json import Jsonb
 
 from pyff.cli import main
 from tests.cli.test_every_command import EVERY, LEAVES, arguments, names
@@ -161,3 +163,41 @@ def test_a_terminal_of_any_size_will_do(db, dsn, lines, columns):
     assert b"Traceback" not in got
     assert b"\x1b[3" not in got
     assert b"sound: clock" in got
+
+
+def painted(command, dsn, **variables):
+    """What a command writes to a terminal of 40 columns, as it is written."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pyff", *command, "--dsn", dsn],
+        stdin=subprocess.DEVNULL, stdout=slave, stderr=slave,
+        env=environment(PYTHONPATH=str(ROOT), TERM="xterm") | variables,
+    )  # fmt: skip
+    os.close(slave)
+    got = b""
+    with contextlib.suppress(OSError):
+        while piece := os.read(master, 65536):
+            got += piece
+    os.close(master)
+    assert process.wait(60) == 0, got
+    return got.decode()
+
+
+def test_colour_is_for_terminals_that_want_it(db, dsn):
+    node = {"key": "a", "lane_id": "default", "execution_kind": "a"}
+    flow = one(db, "ff_submit_flow", nodes=Jsonb([node]))["flow_id"]
+    one(db, "ff_complete", handle=take(db)["handle"])
+    show = ["flow", "show", str(flow)]
+    assert "\x1b[32m✓ completed" in painted(show, dsn)
+    assert "\x1b[32m✓ completed" in painted(show, dsn, NO_COLOR="")  # empty is as good as not there
+    assert "\x1b" not in painted(show, dsn, NO_COLOR="1")
+    assert "\x1b" not in painted(show, dsn, TERM="dumb")
+
+
+def test_a_bar_stays_on_its_line_and_off_a_terminal_that_cannot_take_it_back(db, dsn):
+    bench = ["bench", "--seconds", "300ms", "--clients", "1"]
+    drawn = re.findall(r"\r(measuring.*?)\x1b\[K", painted(bench, dsn))
+    assert drawn
+    assert max(map(len, drawn)) < 40
+    assert "\x1b" not in painted(bench, dsn, TERM="dumb")

@@ -110,12 +110,12 @@ def test_waiting_for_the_end_tells_the_outcome_by_the_exit_code(db, pyff, connec
             pass
         one(conn, verb, handle=taken["handle"], **args)
 
-    worker = threading.Thread(target=work, args=("ff_complete",), kwargs={"result": b"sent"})
+    worker = threading.Thread(target=work, args=("ff_complete",), kwargs={"result": b"sent \x1b[31m"})
     worker.start()
     done = pyff("submit", "mail", "--wait", "30s")
     worker.join()
     assert done.out.startswith("completed {fp:")
-    assert done.out.endswith(" sent\n")
+    assert done.out.endswith(" sent \\x1b[31m\n")
     worker = threading.Thread(
         target=work, args=("ff_fail",), kwargs={"reason": "no such box", "classification": "permanent"}
     )

@@ -41,10 +41,24 @@ def test_the_tour_of_approvals_runs(run):
     assert run("-c", tour) == "Receipt(number='R-19')\n"
 
 
-@pytest.mark.parametrize("word", ["gather", "app.schedule", "advance"])
-def test_the_other_programs_run(run, word):
-    (program,) = [block for block in blocks(PAGE, "python") if word in block]
+@pytest.mark.parametrize("program", blocks(PAGE, "python"))
+def test_every_program_runs(run, program):
+    """By itself, in the order of the page or any other."""
     run("-c", program)
+
+
+def test_the_task_with_a_budget_stops_where_the_page_says(run):
+    (program,) = [block for block in blocks(PAGE, "python") if "ctx.usage(" in block]
+    call = """
+import os, psycopg, pyff
+from pyff.testing import drain
+with psycopg.connect(os.environ["PYFF_DSN"], autocommit=True) as conn, pyff.Engine(conn) as engine:
+    engine.create_budget("team", ["tokens"], [10], [0])
+    enough, too_much = prompts.enqueue(["four", "four"], conn=conn), prompts.enqueue(["four"], conn=conn)
+    drain(app, conn)
+    print(enough.result(0), too_much.describe().failure_reason)
+"""
+    assert run("-c", program + call) == "2 tokens used up\n"
 
 
 def test_the_payload_of_the_page_fits_its_task(db, run, dsn):

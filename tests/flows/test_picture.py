@@ -6,6 +6,7 @@ import uuid
 import pytest
 
 from pyff.cli import main
+from pyff.engine import Engine
 from tests.flows.graph import begin, finish, node, policy
 from tests.flows.test_edges import submit
 from tests.sql import one
@@ -73,6 +74,34 @@ def test_a_flow_of_many_pages_and_a_cancelled_one_are_drawn(db, dsn, capsys):
     assert len(out.out.splitlines()) == 1102
     assert "cancelled (open), cancel_flow_only: enough" in out.out
     assert "[any_of]" in out.out
+
+
+def test_a_flow_that_grows_while_it_is_read_is_drawn_without_what_came_later(
+    db, dsn, race, capsys, monkeypatch
+):
+    """As one does whose tasks spawn children."""
+    seen = Engine.list_flow_members
+    grown = []
+
+    def grow(engine, flow_id, **args):
+        page = seen(engine, flow_id, **args)
+        if not page and not grown:
+            grown.append(node(db, flow_id))
+            upstream = one(db, "ff_list_flow_members", flow_id=flow_id, limit=1)["execution_id"]
+            one(
+                db,
+                "ff_add_dependency",
+                flow_id=flow_id,
+                upstream_execution_id=upstream,
+                downstream_execution_id=grown[0],
+            )
+        return page
+
+    monkeypatch.setattr(Engine, "list_flow_members", grow)
+    for form in ([], ["--dot"], ["--mermaid"], ["--json"]):
+        code, out = show(capsys, dsn, race, *form)
+        assert (code, out.err) == (0, ""), form
+        grown.clear()
 
 
 def test_an_unknown_flow_and_a_bad_id_are_refused(db, dsn, capsys):

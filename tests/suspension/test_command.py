@@ -70,6 +70,14 @@ def test_the_token_comes_from_the_input_and_a_delay_from_an_option(db, dsn):
     assert done.stdout == "accepted: resume_condition_satisfied; the execution is delayed\n"
 
 
+def test_the_uuid_of_the_execution_is_enough(db, dsn):
+    claim, point = suspended(db)
+    bare = {"execution_id": claim["execution_id"][-36:]}
+    done = signal(dsn, bare, point, "--token", point["waitpoint_token"])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert signal(dsn, {"execution_id": "nonsense"}, point, "--token", "k:0").returncode == 2
+
+
 def test_what_is_refused_is_one_line_and_a_hint_without_the_token(db, dsn):
     claim, point = suspended(db)
     done = signal(dsn, claim, point)

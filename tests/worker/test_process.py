@@ -145,30 +145,45 @@ def test_every_process_is_an_instance_of_its_own(shop, start, db):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "code", "said"),
     [
-        (["nowhere:app"], "there is no module nowhere"),
-        (["shop_tasks:nothing"], "is not an App"),
-        (["shop_tasks:app", "--dsn", "host=/nowhere"], "cannot work on this database"),
-        (["shop_tasks:app", "--slots", "0"], "is not a number above 0"),
-        (["shop_tasks:app", "--lanes", "a=b"], "is not a weight"),
-        (["shop_tasks:app", "--lanes", ""], "no lane given"),
-        (["shop_tasks:app", "--lanes", "a=0"], "is not a weight"),
-        (["shop_tasks:app", "--lanes", "a=nan"], "is not a weight"),
-        (["shop_tasks:app", "--poll-s", "0"], "is not a number of seconds"),
-        (["shop_tasks:app", "--drain-s", "nan"], "is not a number of seconds"),
+        (["nowhere:app"], 1, "there is no module nowhere"),
+        (["shop_tasks:nothing"], 1, "is not an App"),
+        ([":app"], 1, "is not the name of a module"),
+        ([""], 1, "is not the name of a module"),
+        (["..shop_tasks:app"], 1, "is not the name of a module"),
+        (["./shop_tasks.py:app"], 1, "is not the name of a module"),
+        (["shop_tasks:app", "--dsn", "host=/nowhere"], 4, "cannot connect to the database"),
+        (["shop_tasks:app", "--dsn", "postgresql://u:hidden@[half"], 4, "is malformed"),
+        (["shop_tasks:app", "--listen-dsn", "postgresql://u:hidden@[half"], 4, "is malformed"),
+        (["shop_tasks:app", "--listen-dsn", "host=/nowhere"], 4, "cannot connect to the database"),
+        (["shop_tasks:app", "--slots", "0"], 2, "is not a number above 0"),
+        (["shop_tasks:app", "--lanes", "a=b"], 2, "is not a weight"),
+        (["shop_tasks:app", "--lanes", "a=0"], 2, "is not a weight"),
+        (["shop_tasks:app", "--lanes", "a=inf"], 2, "is not a weight"),
+        (["shop_tasks:app", "--lanes", ""], 2, "no lane given"),
+        (["shop_tasks:app", "--lanes", "x" * 65], 1, "lane"),
+        (["shop_tasks:app", "--poll-s", "0"], 2, "--poll-s"),
+        (["shop_tasks:app", "--poll-s", "nan"], 2, "--poll-s"),
+        (["shop_tasks:app", "--drain-s", "-1"], 2, "--drain-s"),
+        (["shop_tasks:app", "--drain-s", "nan"], 2, "--drain-s"),
+        (["shop_tasks:app", "--lanes", "a=nan"], 2, "is not a weight"),
+        (["shop_tasks:app", "--metrics-port", "86400000"], 2, "--metrics-port"),
     ],
 )
-def test_a_mistake_is_told_in_a_line(place, arguments, said, capsys, monkeypatch):
+def test_a_mistake_is_told_in_a_line(place, arguments, code, said, capsys, monkeypatch):
     monkeypatch.setattr(worker, "_logging", lambda level, as_json: None)  # of this process
     try:
-        code = main(["worker", *arguments])
-    except SystemExit as ended:  # by argparse
-        code = ended.code
+        ended = main(["worker", *arguments])
+    except SystemExit as left:  # by argparse
+        ended = left.code
     told = capsys.readouterr().err
-    assert code in (1, 2)
+    assert ended == code, told
     assert said in told
-    assert "Traceback" not in told
+    assert "hidden" not in told
+    assert told.startswith("pyff: ")
+    assert "(hint: " in told
+    assert told.count("\n") == 1
 
 
 def test_an_error_inside_the_module_is_not_hidden(place):
