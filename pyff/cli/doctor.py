@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyff.cli.arguments import Commands, command, duration
 from pyff.cli.database import connection
-from pyff.cli.exits import Unusable
+from pyff.cli.exits import USAGE, Unusable
 from pyff.cli.output import print_json, printable
 from pyff.failure import Failure
 
@@ -51,7 +51,9 @@ def run(args: argparse.Namespace) -> int:
     names = args.only or [*CHECKS, *(DEEP if args.deep else ())]
     for name in (*names, *args.skip):
         if name not in CHECKS and name not in DEEP:
-            raise Failure(f"there is no check {name!r}", hint="there are " + ", ".join((*CHECKS, *DEEP)))
+            unknown = Failure(f"there is no check {name!r}", hint="there are " + ", ".join((*CHECKS, *DEEP)))
+            unknown.exit_code = USAGE
+            raise unknown
     names = [name for name in names if name not in args.skip]
     usual = Thresholds()
     thresholds = Thresholds(

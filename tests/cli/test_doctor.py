@@ -353,7 +353,7 @@ def test_an_operator_who_may_monitor_sees_everything_and_others_are_told_what_th
 def test_an_unknown_check_is_refused(pyff):
     assert (
         "there is no check 'nothing' (hint: there are functions"
-        in pyff("doctor", "--only", "nothing", code=1).err
+        in pyff("doctor", "--only", "nothing", code=2).err  # 1 would be a finding
     )
 
 
