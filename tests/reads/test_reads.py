@@ -36,6 +36,7 @@ HIDDEN = {
     "tagged",
     "flow_stopped",
     "limited",
+    "unadmitted_lease_id",
     "blocked_budget_id",
 }
 ADDED = {"lane_state", "lease_live", "progress_pct", "progress_message", "progress_updated_at_ms"}

@@ -74,7 +74,7 @@ begin
             v_ids := array(
                 select c.execution_id
                   from unnest(v_heads || v_more) x(id)
-                  join ff_exec_core c on c.execution_id = x.id
+                  join ff_exec_core c on c.execution_id = any (array[x.id]) -- see ff__open_many
                        -- CASE, so that no plan reads all that is ready.
                        and case when c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
                                 then c.reserved_until_ms is null or c.reserved_until_ms <= v_now end

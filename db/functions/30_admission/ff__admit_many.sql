@@ -2,7 +2,7 @@
 -- that two such claims cannot deadlock: p_held is the last policy that the call has locked, and one that comes before
 -- it is not waited for: p_busy then says that somebody else is at it, who may be waiting for this call. Adds what says
 -- no to p_policies, p_rated and p_budgets (see ff__pick_many). p_admitted are the executions that may start, in the
--- order given.
+-- order given. Joins are written as ff__open_many says.
 create or replace function ff__admit_many(
     p_ids uuid[], inout p_policies text[], inout p_rated text[], inout p_budgets text[], inout p_held text,
     out p_admitted uuid[], out p_busy boolean
@@ -18,7 +18,7 @@ begin
     p_busy := false;
     for r in
         select c.budget_ids, array_agg(c.execution_id order by u.n) as ids
-          from unnest(p_ids) with ordinality u(id, n) join ff_exec_core c on c.execution_id = u.id
+          from unnest(p_ids) with ordinality u(id, n) join ff_exec_core c on c.execution_id = any (array[u.id])
          where c.budget_ids is not null group by c.budget_ids
     loop
         v_budget := ff__budget_block(r.budget_ids);
@@ -39,7 +39,7 @@ begin
                               then c.current_attempt_index else c.total_attempt_count end order by u.n) as attempts,
                array_agg(c.lifecycle_phase = 'runnable' and c.attempt_state <> 'attempt_interrupted' order by u.n)
                    as rated
-          from unnest(p_ids) with ordinality u(id, n) join ff_exec_core c on c.execution_id = u.id
+          from unnest(p_ids) with ordinality u(id, n) join ff_exec_core c on c.execution_id = any (array[u.id])
          where c.quota_policy_id is not null and u.id <> all (v_denied)
          group by c.quota_policy_id order by c.quota_policy_id
     loop

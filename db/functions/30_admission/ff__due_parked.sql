@@ -41,7 +41,7 @@ begin
                 limit v_bound) x;
         v_ids := array(
             select c.execution_id
-              from unnest(v_ids) with ordinality u(id, n) join ff_exec_core c on c.execution_id = u.id
+              from unnest(v_ids) with ordinality u(id, n) join ff_exec_core c on c.execution_id = any (array[u.id])
                    -- CASE, so that no plan reads all that is parked.
                    and case when c.eligibility_state = 'blocked_by_quota' then c.quota_policy_id = p_quota_policy_id end
              order by u.n limit p_limit for update of c skip locked);

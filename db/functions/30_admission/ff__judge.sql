@@ -26,17 +26,18 @@ begin
     a.now_ms := ff_now_ms();
     for r in
         select u.id,
-               exists (select from ff_quota_reservation v
-                        where v.quota_policy_id = q.quota_policy_id and v.execution_id = u.id
-                          and v.expires_at_ms > v_now)
-               -- Not EXISTS, which may be planned as a hash of all that is leased.
+               -- Not EXISTS, which may be planned as a hash of all that is held, leased or was admitted.
+               coalesce((select v.expires_at_ms > v_now from ff_quota_reservation v
+                          where v.quota_policy_id = q.quota_policy_id and v.execution_id = u.id), false)
                or coalesce((select c.ownership_state = 'leased' and c.quota_policy_id = q.quota_policy_id
                                    and c.lease_expires_at_ms > v_now
                               from ff_exec_core c where c.execution_id = u.id), false) as held,
-               u.rated and not exists (
-                   select from ff_quota_window w
+               u.rated and not coalesce((
+                   select w.admitted_at_ms > v_now - v_window_ms from ff_quota_window w
                     where w.quota_policy_id = q.quota_policy_id and w.execution_id = u.id
-                      and w.attempt_index = u.attempt and w.admitted_at_ms > v_now - v_window_ms) as charged
+                      -- In an order that only the primary key has, so that no plan reads all that was admitted.
+                      and w.attempt_index between u.attempt and u.attempt order by w.attempt_index limit 1),
+                   false) as charged
           from unnest(p_ids, p_attempts, p_rated) with ordinality u(id, attempt, rated, n)
          order by u.n
     loop

@@ -5,6 +5,7 @@ create or replace function ff_sweep_admissions(
 language plpgsql volatile security definer
 set search_path from current
 set enable_seqscan = off
+set enable_sort = off
 set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
