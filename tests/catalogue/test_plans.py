@@ -131,6 +131,7 @@ def test_a_batch_reads_only_what_it_wants(db, clock, explained, capabilities):
     assert list(wasted(plans)) == []
 
 
+@pytest.mark.own_session("has its plans told to the session that asks, one transaction after the other")
 @pytest.mark.parametrize("before", [0, 1, 2])
 def test_a_batch_that_was_planned_while_the_tables_were_small_reads_no_more_later(
     db, dsn, clock, explained, before

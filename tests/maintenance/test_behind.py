@@ -84,10 +84,8 @@ def test_the_cancel_backlog_looks_behind_busy_flows_and_busy_members(db, holder,
     for _ in range(6):
         flow_id = flow(db)
         made.append((flow_id, node(db, flow_id)))
-    for (
-        _,
-        member,
-    ) in made:  # after all of them were made: the holder may have one snapshot for all that it does
+    # After all of them were made: the holder may have one snapshot for all that it does.
+    for _, member in made:
         holder.execute(EXECUTION, [uuid_of(member)])
     for flow_id, _ in made:
         one(db, "ff_cancel_flow", flow_id=flow_id)
