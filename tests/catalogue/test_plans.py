@@ -11,8 +11,9 @@ MANY = 300
 
 
 @pytest.fixture
-def explained(db):
-    """Runs a function under auto_explain and gives the plan of every statement that ran inside it."""
+def explained(db, dsn):
+    """Runs a function under auto_explain and gives the plan of every statement that ran inside it. In a database of
+    its own: what others have left in a table, and rolled back, would be part of the costs."""
     db.execute("load 'auto_explain'")
     for name, value in {
         "log_min_duration": "0",
@@ -31,7 +32,7 @@ def explained(db):
             plans.append(json.loads(found[1]))
 
     db.add_notice_handler(notice)
-    # Planned while the tables were empty, and statistics were made while they were: the plans must be right all the same.
+    # Planned while the tables were empty, as were the statistics made: the plans must be right all the same.
     db.execute("analyze")
     claim(db)
 

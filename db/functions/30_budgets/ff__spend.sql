@@ -75,7 +75,9 @@ begin
     if v_key is not null then
         v_hash := sha256(convert_to(v_names::text || v_amounts::text, 'UTF8'));
         select x.* into r from ff_budget_usage_dedup x
-         where x.budget_id = p_budget_id and x.dedup_key = v_key and x.expires_at_ms > v_now;
+         where x.budget_id = p_budget_id and x.dedup_key = v_key
+           -- CASE, so that no plan reads all that have not expired.
+           and case when x.dedup_key = v_key then x.expires_at_ms > v_now end;
         if r.deltas_hash = v_hash then
             outcome := 'already_applied';
             original_outcome := r.outcome;
