@@ -201,8 +201,8 @@ def test_the_first_in_line_is_found_by_a_probe_however_long_the_line_is(db, crow
         for index in ("ff_exec_input_pkey", "ff_exec_core_ready")
     }
     assert 0 < read["ff_exec_input_pkey"] <= heads
-    # Of each the next one and the first in line; and all are counted. A walk ends with a probe that finds nothing: before
-    # version 18 the rows per probe are rounded, and it looks like a row.
+    # Of each the next one and the first in line; and all are counted. A walk ends with a probe that finds nothing,
+    # which looks like a row before version 18: the rows per probe are rounded there.
     waiting = len(table(db, "select from ff_exec_core where public_state = 'waiting'"))
     assert heads + waiting <= read["ff_exec_core_ready"] <= 2 * (heads + 1) + waiting
 
