@@ -1,6 +1,6 @@
 -- Locks members in the backlog of a cancelled flow that its policy covers and that have not ended, up to p_limit, in the
--- order of their ids; passed over are busy ones (by their stream, too), and those that ff_drain_cancel_backlog failed to end and whose next try
--- has not come. The caller holds the flow.
+-- order of their ids; passed over are busy ones (by their stream, too), and those that ff_drain_cancel_backlog failed to
+-- end and whose next try has not come. The caller holds the flow.
 create or replace function ff__covered_members(f ff_flow_core, p_limit int) returns uuid[]
 language plpgsql volatile
 as $$
