@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from time import monotonic
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 from uuid import UUID
 
 import psycopg
@@ -282,26 +282,38 @@ class AsyncEngine(AsyncMethods):
             raise RetryExhausted(detail={"sqlstate": error.sqlstate, "attempts": len(PAUSES) + 1}) from error
 
     async def _once(self, statement: Statement[T], arguments: Mapping[str, object]) -> T:
-        async with self._transaction() as conn:
-            return await self._execute(conn, statement, arguments)
+        conn = await self._take()
+        try:
+            if conn.autocommit:
+                return await self._execute(conn, statement, arguments)
+            async with conn.transaction():
+                return await self._execute(conn, statement, arguments)
+        finally:
+            await self._give_back(conn)
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[AsyncConnection[object]]:
         """A connection on which one statement is one transaction."""
-        if self._pool is not None:
-            if not self._opened:
-                await self._open(self._pool)
-            conn = await _live(self._pool)
-            try:
-                async with conn:
+        conn = await self._take()
+        try:
+            if conn.autocommit:
+                yield conn
+            else:
+                async with conn.transaction():
                     yield conn
-            finally:
-                await self._pool.putconn(conn)
-        elif self._connection is not None and self._connection.autocommit:
-            yield self._connection
-        elif self._connection is not None:
-            async with self._connection.transaction():
-                yield self._connection
+        finally:
+            await self._give_back(conn)
+
+    async def _take(self) -> AsyncConnection[object]:
+        if self._pool is None:
+            return cast("AsyncConnection[object]", self._connection)
+        if not self._opened:
+            await self._open(self._pool)
+        return await _live(self._pool)
+
+    async def _give_back(self, conn: AsyncConnection[object]) -> None:
+        if self._pool is not None:
+            await self._pool.putconn(conn)
 
     async def _execute(
         self, conn: AsyncConnection[object], statement: Statement[T], arguments: Mapping[str, object]
@@ -309,7 +321,7 @@ class AsyncEngine(AsyncMethods):
         if not self._checked:
             await self._check_schema(conn)
         async with AsyncCursor(conn, row_factory=args_row(statement.make)) as cursor:
-            await cursor.execute(statement.sql, arguments, prepare=self._prepare, binary=True)
+            await cursor.execute(*statement.call(arguments), prepare=self._prepare, binary=True)
             return statement.read(await cursor.fetchall())
 
     def _connection_in_transaction(self) -> AsyncConnection[object] | None:
@@ -322,7 +334,7 @@ class AsyncEngine(AsyncMethods):
             if not self._opened:
                 probe = await AsyncConnection.connect(self._dsn)  # a pool would hide why it fails
                 await probe.close()
-                await pool.open()
+                await pool.open(wait=True)  # or the first call would find none, and have a second one made
                 self._opened = True
 
     async def _check_schema(self, conn: AsyncConnection[object]) -> None:

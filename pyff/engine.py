@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 from uuid import UUID
 
 import psycopg
@@ -283,26 +283,38 @@ class Engine(Methods):
             raise RetryExhausted(detail={"sqlstate": error.sqlstate, "attempts": len(PAUSES) + 1}) from error
 
     def _once(self, statement: Statement[T], arguments: Mapping[str, object]) -> T:
-        with self._transaction() as conn:
-            return self._execute(conn, statement, arguments)
+        conn = self._take()
+        try:
+            if conn.autocommit:
+                return self._execute(conn, statement, arguments)
+            with conn.transaction():
+                return self._execute(conn, statement, arguments)
+        finally:
+            self._give_back(conn)
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection[object]]:
         """A connection on which one statement is one transaction."""
-        if self._pool is not None:
-            if not self._opened:
-                self._open(self._pool)
-            conn = _live(self._pool)
-            try:
-                with conn:
+        conn = self._take()
+        try:
+            if conn.autocommit:
+                yield conn
+            else:
+                with conn.transaction():
                     yield conn
-            finally:
-                self._pool.putconn(conn)
-        elif self._connection is not None and self._connection.autocommit:
-            yield self._connection
-        elif self._connection is not None:
-            with self._connection.transaction():
-                yield self._connection
+        finally:
+            self._give_back(conn)
+
+    def _take(self) -> Connection[object]:
+        if self._pool is None:
+            return cast("Connection[object]", self._connection)
+        if not self._opened:
+            self._open(self._pool)
+        return _live(self._pool)
+
+    def _give_back(self, conn: Connection[object]) -> None:
+        if self._pool is not None:
+            self._pool.putconn(conn)
 
     def _execute(
         self, conn: Connection[object], statement: Statement[T], arguments: Mapping[str, object]
@@ -310,7 +322,7 @@ class Engine(Methods):
         if not self._checked:
             self._check_schema(conn)
         with Cursor(conn, row_factory=args_row(statement.make)) as cursor:
-            cursor.execute(statement.sql, arguments, prepare=self._prepare, binary=True)
+            cursor.execute(*statement.call(arguments), prepare=self._prepare, binary=True)
             return statement.read(cursor.fetchall())
 
     def _connection_in_transaction(self) -> Connection[object] | None:
@@ -323,7 +335,7 @@ class Engine(Methods):
             if not self._opened:
                 probe = Connection.connect(self._dsn)  # a pool would hide why it fails
                 probe.close()
-                pool.open()
+                pool.open(wait=True)  # or the first call would find none, and have a second one made
                 self._opened = True
 
     def _check_schema(self, conn: Connection[object]) -> None:

@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, LiteralString, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, Generic, LiteralString, TypeVar
 
 from psycopg.types.json import Jsonb
 
@@ -13,27 +13,81 @@ T = TypeVar("T")
 Result_co = TypeVar("Result_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
 class Statement(Generic[Result_co]):
-    sql: LiteralString
-    make: Callable[..., Any]  # the columns of one row, in order -> one item
-    read: Callable[[list[Any]], Result_co]  # the items -> the result
+    """`sql` is the call with all its arguments. Those that have their default are left out of a call: each one that
+    is sent costs both sides, and most calls need few."""
+
+    def __init__(
+        self,
+        sql: LiteralString,
+        make: Callable[..., Any],  # the columns of one row, in order -> one item
+        read: Callable[[list[Any]], Result_co],  # the items -> the result
+        optional: Mapping[str, object],
+        converters: Mapping[str, Callable[[Any], object]],
+    ) -> None:
+        self.sql, self.make, self.read = sql, make, read
+        self._optional, self._converters = optional, tuple(converters.items())
+        self._texts: dict[tuple[str, ...], bytes] = {}
+
+    def call(self, arguments: Mapping[str, object]) -> tuple[bytes, dict[str, object]]:
+        """The text that calls it with these arguments, and what its placeholders stand for."""
+        optional = self._optional
+        given = {
+            name: value
+            for name, value in arguments.items()
+            if name not in optional or value != optional[name]
+        }
+        names = tuple(given)
+        text = self._texts.get(names) or self._text(names)
+        for name, convert in self._converters:
+            if name in given:
+                given[name] = convert(given[name])
+        return text, given
+
+    def _text(self, names: tuple[str, ...]) -> bytes:
+        head, _, rest = self.sql.partition("(\n")
+        lines = rest.removesuffix("\n)").split(",\n") if rest else []
+        kept = [line for line in lines if line.partition("%(")[2].partition(")")[0] in names]
+        text = "{}(\n{}\n)".format(head, ",\n".join(kept)) if rest else self.sql
+        return self._texts.setdefault(names, text.encode())
 
 
-def one(sql: LiteralString, make: Callable[..., T]) -> Statement[T]:
-    return Statement(sql, make, lambda items: items[0])
+NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
-def at_most_one(sql: LiteralString, make: Callable[..., T]) -> Statement[T | None]:
-    return Statement(sql, make, lambda items: items[0] if items else None)
+def one(
+    sql: LiteralString,
+    make: Callable[..., T],
+    optional: Mapping[str, object] = NONE,
+    converters: Mapping[str, Callable[[Any], object]] = NONE,
+) -> Statement[T]:
+    return Statement(sql, make, lambda items: items[0], optional, converters)
 
 
-def many(sql: LiteralString, make: Callable[..., T]) -> Statement[list[T]]:
-    return Statement(sql, make, lambda items: items)
+def at_most_one(
+    sql: LiteralString,
+    make: Callable[..., T],
+    optional: Mapping[str, object] = NONE,
+    converters: Mapping[str, Callable[[Any], object]] = NONE,
+) -> Statement[T | None]:
+    return Statement(sql, make, lambda items: items[0] if items else None, optional, converters)
 
 
-def nothing(sql: LiteralString) -> Statement[None]:
-    return Statement(sql, value, lambda items: None)
+def many(
+    sql: LiteralString,
+    make: Callable[..., T],
+    optional: Mapping[str, object] = NONE,
+    converters: Mapping[str, Callable[[Any], object]] = NONE,
+) -> Statement[list[T]]:
+    return Statement(sql, make, lambda items: items, optional, converters)
+
+
+def nothing(
+    sql: LiteralString,
+    optional: Mapping[str, object] = NONE,
+    converters: Mapping[str, Callable[[Any], object]] = NONE,
+) -> Statement[None]:
+    return Statement(sql, value, lambda items: None, optional, converters)
 
 
 def value(column: T) -> T:

@@ -148,7 +148,7 @@ from pyff._generated.results import (
     WaitChildrenResult,
     WatchStreamResult,
 )
-from pyff.statement import Statement, array, jsonb
+from pyff.statement import Statement
 from pyff.strict import suspended
 from pyff.types import EMPTY_OBJECT, JsonValue
 
@@ -540,7 +540,7 @@ class AsyncMethods(ABC):
                 "lane_id": lane_id,
                 "worker_id": worker_id,
                 "worker_instance_id": worker_instance_id,
-                "capabilities": array(capabilities),
+                "capabilities": capabilities,
                 "lease_ttl_ms": lease_ttl_ms,
                 "namespace": namespace,
             },
@@ -598,7 +598,7 @@ class AsyncMethods(ABC):
                 "lane_id": lane_id,
                 "worker_id": worker_id,
                 "worker_instance_id": worker_instance_id,
-                "capabilities": array(capabilities),
+                "capabilities": capabilities,
                 "grant_ttl_ms": grant_ttl_ms,
                 "namespace": namespace,
             },
@@ -683,7 +683,7 @@ class AsyncMethods(ABC):
                 "worker_id": worker_id,
                 "worker_instance_id": worker_instance_id,
                 "limit": limit,
-                "capabilities": array(capabilities),
+                "capabilities": capabilities,
                 "lease_ttl_ms": lease_ttl_ms,
                 "namespace": namespace,
             },
@@ -809,7 +809,7 @@ class AsyncMethods(ABC):
         """
         return await self._call(
             statements.COMPLETE_MANY,
-            {"handles": array(handles), "results": array(results), "result_encoding": result_encoding},
+            {"handles": handles, "results": results, "result_encoding": result_encoding},
             conn,
         )
 
@@ -844,9 +844,9 @@ class AsyncMethods(ABC):
             statements.CREATE_BUDGET,
             {
                 "budget_id": budget_id,
-                "dimensions": array(dimensions),
-                "hard_limits": array(hard_limits),
-                "soft_limits": array(soft_limits),
+                "dimensions": dimensions,
+                "hard_limits": hard_limits,
+                "soft_limits": soft_limits,
                 "scope_type": scope_type,
                 "scope_id": scope_id,
                 "enforcement_mode": enforcement_mode,
@@ -900,9 +900,9 @@ class AsyncMethods(ABC):
                 "payload": payload,
                 "idempotency_key": idempotency_key,
                 "priority": priority,
-                "policy": jsonb(policy),
-                "tags": jsonb(tags),
-                "required_capabilities": array(required_capabilities),
+                "policy": policy,
+                "tags": tags,
+                "required_capabilities": required_capabilities,
                 "delay_until_ms": delay_until_ms,
                 "delay_ms": delay_ms,
                 "deadline_at_ms": deadline_at_ms,
@@ -947,13 +947,13 @@ class AsyncMethods(ABC):
             statements.CREATE_EXECUTIONS,
             {
                 "lane_id": lane_id,
-                "payloads": array(payloads),
-                "idempotency_keys": array(idempotency_keys),
-                "priorities": array(priorities),
+                "payloads": payloads,
+                "idempotency_keys": idempotency_keys,
+                "priorities": priorities,
                 "execution_kind": execution_kind,
-                "policy": jsonb(policy),
-                "tags": jsonb(tags),
-                "required_capabilities": array(required_capabilities),
+                "policy": policy,
+                "tags": tags,
+                "required_capabilities": required_capabilities,
                 "delay_until_ms": delay_until_ms,
                 "delay_ms": delay_ms,
                 "deadline_at_ms": deadline_at_ms,
@@ -982,13 +982,7 @@ class AsyncMethods(ABC):
         """
         return await self._call(
             statements.CREATE_FLOW,
-            {
-                "flow_id": flow_id,
-                "flow_kind": flow_kind,
-                "namespace": namespace,
-                "hold": hold,
-                "tags": jsonb(tags),
-            },
+            {"flow_id": flow_id, "flow_kind": flow_kind, "namespace": namespace, "hold": hold, "tags": tags},
             conn,
         )
 
@@ -1071,9 +1065,9 @@ class AsyncMethods(ABC):
                 "payload_encoding": payload_encoding,
                 "execution_kind": execution_kind,
                 "priority": priority,
-                "policy": jsonb(policy),
-                "tags": jsonb(tags),
-                "required_capabilities": array(required_capabilities),
+                "policy": policy,
+                "tags": tags,
+                "required_capabilities": required_capabilities,
                 "namespace": namespace,
                 "start_at_ms": start_at_ms,
                 "end_at_ms": end_at_ms,
@@ -1680,7 +1674,7 @@ class AsyncMethods(ABC):
                 "execution_id": execution_id,
                 "worker_id": worker_id,
                 "worker_instance_id": worker_instance_id,
-                "capabilities": array(capabilities),
+                "capabilities": capabilities,
                 "grant_ttl_ms": grant_ttl_ms,
                 "admission_summary": admission_summary,
             },
@@ -1737,7 +1731,7 @@ class AsyncMethods(ABC):
                 "execution_id": execution_id,
                 "worker_id": worker_id,
                 "worker_instance_id": worker_instance_id,
-                "capabilities": array(capabilities),
+                "capabilities": capabilities,
                 "grant_ttl_ms": grant_ttl_ms,
             },
             conn,
@@ -2193,9 +2187,9 @@ class AsyncMethods(ABC):
                 "after": after,
                 "limit": limit,
                 "namespace": namespace,
-                "tags": jsonb(tags),
+                "tags": tags,
                 "execution_id": execution_id,
-                "event_types": array(event_types),
+                "event_types": event_types,
                 "partition": partition,
                 "max_scan": max_scan,
                 "watermark": watermark,
@@ -2256,9 +2250,9 @@ class AsyncMethods(ABC):
                 "after": after,
                 "limit": limit,
                 "namespace": namespace,
-                "tags": jsonb(tags),
+                "tags": tags,
                 "execution_id": execution_id,
-                "event_types": array(event_types),
+                "event_types": event_types,
                 "partition": partition,
                 "max_scan": max_scan,
                 "watermark": watermark,
@@ -2275,7 +2269,7 @@ class AsyncMethods(ABC):
         Raises: InvalidInput, InvalidExecutionId.
         """
         return await self._call(
-            statements.READ_EXEC_CORE_FIELDS, {"execution_id": execution_id, "fields": array(fields)}, conn
+            statements.READ_EXEC_CORE_FIELDS, {"execution_id": execution_id, "fields": fields}, conn
         )
 
     async def read_execution_context(
@@ -2329,9 +2323,9 @@ class AsyncMethods(ABC):
                 "after": after,
                 "limit": limit,
                 "namespace": namespace,
-                "tags": jsonb(tags),
+                "tags": tags,
                 "execution_id": execution_id,
-                "event_types": array(event_types),
+                "event_types": event_types,
                 "partition": partition,
                 "max_scan": max_scan,
                 "watermark": watermark,
@@ -2363,9 +2357,9 @@ class AsyncMethods(ABC):
                 "after": after,
                 "limit": limit,
                 "namespace": namespace,
-                "tags": jsonb(tags),
+                "tags": tags,
                 "execution_id": execution_id,
-                "event_types": array(event_types),
+                "event_types": event_types,
                 "partition": partition,
                 "max_scan": max_scan,
                 "watermark": watermark,
@@ -2397,9 +2391,9 @@ class AsyncMethods(ABC):
                 "after": after,
                 "limit": limit,
                 "namespace": namespace,
-                "tags": jsonb(tags),
+                "tags": tags,
                 "execution_id": execution_id,
-                "event_types": array(event_types),
+                "event_types": event_types,
                 "partition": partition,
                 "max_scan": max_scan,
                 "watermark": watermark,
@@ -2444,9 +2438,9 @@ class AsyncMethods(ABC):
                 "after": after,
                 "limit": limit,
                 "namespace": namespace,
-                "tags": jsonb(tags),
+                "tags": tags,
                 "execution_id": execution_id,
-                "event_types": array(event_types),
+                "event_types": event_types,
                 "partition": partition,
                 "max_scan": max_scan,
                 "watermark": watermark,
@@ -2538,9 +2532,9 @@ class AsyncMethods(ABC):
                 "after": after,
                 "limit": limit,
                 "namespace": namespace,
-                "tags": jsonb(tags),
+                "tags": tags,
                 "execution_id": execution_id,
-                "event_types": array(event_types),
+                "event_types": event_types,
                 "partition": partition,
                 "max_scan": max_scan,
                 "watermark": watermark,
@@ -2596,9 +2590,9 @@ class AsyncMethods(ABC):
                 "after": after,
                 "limit": limit,
                 "namespace": namespace,
-                "tags": jsonb(tags),
+                "tags": tags,
                 "execution_id": execution_id,
-                "event_types": array(event_types),
+                "event_types": event_types,
                 "partition": partition,
                 "max_scan": max_scan,
                 "watermark": watermark,
@@ -2668,7 +2662,7 @@ class AsyncMethods(ABC):
             {
                 "budget_id": budget_id,
                 "execution_id": execution_id,
-                "deltas": jsonb(deltas),
+                "deltas": deltas,
                 "idempotency_key": idempotency_key,
             },
             conn,
@@ -2719,8 +2713,8 @@ class AsyncMethods(ABC):
             {
                 "worker_id": worker_id,
                 "worker_instance_id": worker_instance_id,
-                "lanes": array(lanes),
-                "capabilities": array(capabilities),
+                "lanes": lanes,
+                "capabilities": capabilities,
                 "liveness_ttl_ms": liveness_ttl_ms,
                 "namespace": namespace,
             },
@@ -2813,7 +2807,7 @@ class AsyncMethods(ABC):
         Raises: InvalidInput.
         """
         return await self._call(
-            statements.RENEW_MANY, {"handles": array(handles), "lease_ttl_ms": lease_ttl_ms}, conn
+            statements.RENEW_MANY, {"handles": handles, "lease_ttl_ms": lease_ttl_ms}, conn
         )
 
     async def replay_execution(
@@ -2860,7 +2854,7 @@ class AsyncMethods(ABC):
         """
         return await self._call(
             statements.REPORT_USAGE,
-            {"handle": handle, "budget_id": budget_id, "deltas": jsonb(deltas), "dedup_key": dedup_key},
+            {"handle": handle, "budget_id": budget_id, "deltas": deltas, "dedup_key": dedup_key},
             conn,
         )
 
@@ -2878,7 +2872,7 @@ class AsyncMethods(ABC):
         """
         return await self._call(
             statements.REPORT_USAGE_ADMIN,
-            {"budget_id": budget_id, "deltas": jsonb(deltas), "dedup_key": dedup_key},
+            {"budget_id": budget_id, "deltas": deltas, "dedup_key": dedup_key},
             conn,
         )
 
@@ -3041,7 +3035,7 @@ class AsyncMethods(ABC):
         """
         return await self._call(
             statements.SET_EVENT_FAMILY,
-            {"family": family, "muted": array(muted), "notify": notify, "retention_ms": retention_ms},
+            {"family": family, "muted": muted, "notify": notify, "retention_ms": retention_ms},
             conn,
         )
 
@@ -3065,7 +3059,7 @@ class AsyncMethods(ABC):
         Raises: InvalidInput, InvalidExecutionId, InvalidTagKey, ExecutionNotFound.
         """
         return await self._call(
-            statements.SET_EXECUTION_TAGS, {"execution_id": execution_id, "tags": jsonb(tags)}, conn
+            statements.SET_EXECUTION_TAGS, {"execution_id": execution_id, "tags": tags}, conn
         )
 
     async def set_flow_tag(
@@ -3219,13 +3213,13 @@ class AsyncMethods(ABC):
         return await self._call(
             statements.SUBMIT_FLOW,
             {
-                "nodes": jsonb(nodes),
-                "edges": jsonb(edges),
-                "groups": jsonb(groups),
+                "nodes": nodes,
+                "edges": edges,
+                "groups": groups,
                 "flow_id": flow_id,
                 "flow_kind": flow_kind,
                 "namespace": namespace,
-                "tags": jsonb(tags),
+                "tags": tags,
             },
             conn,
         )
@@ -3271,13 +3265,13 @@ class AsyncMethods(ABC):
                 statements.SUSPEND,
                 {
                     "handle": handle,
-                    "condition": jsonb(condition),
-                    "waitpoints": jsonb(waitpoints),
+                    "condition": condition,
+                    "waitpoints": waitpoints,
                     "reason_code": reason_code,
                     "timeout_ms": timeout_ms,
                     "timeout_at_ms": timeout_at_ms,
                     "timeout_behavior": timeout_behavior,
-                    "policy": jsonb(policy),
+                    "policy": policy,
                     "reason_detail": reason_detail,
                     "requested_by": requested_by,
                     "continuation_pointer": continuation_pointer,
@@ -3328,13 +3322,13 @@ class AsyncMethods(ABC):
             statements.SUSPEND,
             {
                 "handle": handle,
-                "condition": jsonb(condition),
-                "waitpoints": jsonb(waitpoints),
+                "condition": condition,
+                "waitpoints": waitpoints,
                 "reason_code": reason_code,
                 "timeout_ms": timeout_ms,
                 "timeout_at_ms": timeout_at_ms,
                 "timeout_behavior": timeout_behavior,
-                "policy": jsonb(policy),
+                "policy": policy,
                 "reason_detail": reason_detail,
                 "requested_by": requested_by,
                 "continuation_pointer": continuation_pointer,
@@ -3383,13 +3377,13 @@ class AsyncMethods(ABC):
                 "lease_id": lease_id,
                 "lease_epoch": lease_epoch,
                 "attempt_id": attempt_id,
-                "condition": jsonb(condition),
-                "waitpoints": jsonb(waitpoints),
+                "condition": condition,
+                "waitpoints": waitpoints,
                 "reason_code": reason_code,
                 "timeout_ms": timeout_ms,
                 "timeout_at_ms": timeout_at_ms,
                 "timeout_behavior": timeout_behavior,
-                "policy": jsonb(policy),
+                "policy": policy,
                 "reason_detail": reason_detail,
                 "requested_by": requested_by,
                 "continuation_pointer": continuation_pointer,
@@ -3585,7 +3579,7 @@ class AsyncMethods(ABC):
         Raises: InvalidInput.
         """
         return await self._call(
-            statements.TICK, {"limit": limit, "only": array(only), "force": force, "max_ms": max_ms}, conn
+            statements.TICK, {"limit": limit, "only": only, "force": force, "max_ms": max_ms}, conn
         )
 
     async def trim_events(

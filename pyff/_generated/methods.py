@@ -148,7 +148,7 @@ from pyff._generated.results import (
     WaitChildrenResult,
     WatchStreamResult,
 )
-from pyff.statement import Statement, array, jsonb
+from pyff.statement import Statement
 from pyff.strict import suspended
 from pyff.types import EMPTY_OBJECT, JsonValue
 
@@ -535,7 +535,7 @@ class Methods(ABC):
                 "lane_id": lane_id,
                 "worker_id": worker_id,
                 "worker_instance_id": worker_instance_id,
-                "capabilities": array(capabilities),
+                "capabilities": capabilities,
                 "lease_ttl_ms": lease_ttl_ms,
                 "namespace": namespace,
             },
@@ -593,7 +593,7 @@ class Methods(ABC):
                 "lane_id": lane_id,
                 "worker_id": worker_id,
                 "worker_instance_id": worker_instance_id,
-                "capabilities": array(capabilities),
+                "capabilities": capabilities,
                 "grant_ttl_ms": grant_ttl_ms,
                 "namespace": namespace,
             },
@@ -678,7 +678,7 @@ class Methods(ABC):
                 "worker_id": worker_id,
                 "worker_instance_id": worker_instance_id,
                 "limit": limit,
-                "capabilities": array(capabilities),
+                "capabilities": capabilities,
                 "lease_ttl_ms": lease_ttl_ms,
                 "namespace": namespace,
             },
@@ -804,7 +804,7 @@ class Methods(ABC):
         """
         return self._call(
             statements.COMPLETE_MANY,
-            {"handles": array(handles), "results": array(results), "result_encoding": result_encoding},
+            {"handles": handles, "results": results, "result_encoding": result_encoding},
             conn,
         )
 
@@ -839,9 +839,9 @@ class Methods(ABC):
             statements.CREATE_BUDGET,
             {
                 "budget_id": budget_id,
-                "dimensions": array(dimensions),
-                "hard_limits": array(hard_limits),
-                "soft_limits": array(soft_limits),
+                "dimensions": dimensions,
+                "hard_limits": hard_limits,
+                "soft_limits": soft_limits,
                 "scope_type": scope_type,
                 "scope_id": scope_id,
                 "enforcement_mode": enforcement_mode,
@@ -895,9 +895,9 @@ class Methods(ABC):
                 "payload": payload,
                 "idempotency_key": idempotency_key,
                 "priority": priority,
-                "policy": jsonb(policy),
-                "tags": jsonb(tags),
-                "required_capabilities": array(required_capabilities),
+                "policy": policy,
+                "tags": tags,
+                "required_capabilities": required_capabilities,
                 "delay_until_ms": delay_until_ms,
                 "delay_ms": delay_ms,
                 "deadline_at_ms": deadline_at_ms,
@@ -942,13 +942,13 @@ class Methods(ABC):
             statements.CREATE_EXECUTIONS,
             {
                 "lane_id": lane_id,
-                "payloads": array(payloads),
-                "idempotency_keys": array(idempotency_keys),
-                "priorities": array(priorities),
+                "payloads": payloads,
+                "idempotency_keys": idempotency_keys,
+                "priorities": priorities,
                 "execution_kind": execution_kind,
-                "policy": jsonb(policy),
-                "tags": jsonb(tags),
-                "required_capabilities": array(required_capabilities),
+                "policy": policy,
+                "tags": tags,
+                "required_capabilities": required_capabilities,
                 "delay_until_ms": delay_until_ms,
                 "delay_ms": delay_ms,
                 "deadline_at_ms": deadline_at_ms,
@@ -977,13 +977,7 @@ class Methods(ABC):
         """
         return self._call(
             statements.CREATE_FLOW,
-            {
-                "flow_id": flow_id,
-                "flow_kind": flow_kind,
-                "namespace": namespace,
-                "hold": hold,
-                "tags": jsonb(tags),
-            },
+            {"flow_id": flow_id, "flow_kind": flow_kind, "namespace": namespace, "hold": hold, "tags": tags},
             conn,
         )
 
@@ -1066,9 +1060,9 @@ class Methods(ABC):
                 "payload_encoding": payload_encoding,
                 "execution_kind": execution_kind,
                 "priority": priority,
-                "policy": jsonb(policy),
-                "tags": jsonb(tags),
-                "required_capabilities": array(required_capabilities),
+                "policy": policy,
+                "tags": tags,
+                "required_capabilities": required_capabilities,
                 "namespace": namespace,
                 "start_at_ms": start_at_ms,
                 "end_at_ms": end_at_ms,
@@ -1653,7 +1647,7 @@ class Methods(ABC):
                 "execution_id": execution_id,
                 "worker_id": worker_id,
                 "worker_instance_id": worker_instance_id,
-                "capabilities": array(capabilities),
+                "capabilities": capabilities,
                 "grant_ttl_ms": grant_ttl_ms,
                 "admission_summary": admission_summary,
             },
@@ -1710,7 +1704,7 @@ class Methods(ABC):
                 "execution_id": execution_id,
                 "worker_id": worker_id,
                 "worker_instance_id": worker_instance_id,
-                "capabilities": array(capabilities),
+                "capabilities": capabilities,
                 "grant_ttl_ms": grant_ttl_ms,
             },
             conn,
@@ -2157,9 +2151,9 @@ class Methods(ABC):
                 "after": after,
                 "limit": limit,
                 "namespace": namespace,
-                "tags": jsonb(tags),
+                "tags": tags,
                 "execution_id": execution_id,
-                "event_types": array(event_types),
+                "event_types": event_types,
                 "partition": partition,
                 "max_scan": max_scan,
                 "watermark": watermark,
@@ -2220,9 +2214,9 @@ class Methods(ABC):
                 "after": after,
                 "limit": limit,
                 "namespace": namespace,
-                "tags": jsonb(tags),
+                "tags": tags,
                 "execution_id": execution_id,
-                "event_types": array(event_types),
+                "event_types": event_types,
                 "partition": partition,
                 "max_scan": max_scan,
                 "watermark": watermark,
@@ -2239,7 +2233,7 @@ class Methods(ABC):
         Raises: InvalidInput, InvalidExecutionId.
         """
         return self._call(
-            statements.READ_EXEC_CORE_FIELDS, {"execution_id": execution_id, "fields": array(fields)}, conn
+            statements.READ_EXEC_CORE_FIELDS, {"execution_id": execution_id, "fields": fields}, conn
         )
 
     def read_execution_context(
@@ -2293,9 +2287,9 @@ class Methods(ABC):
                 "after": after,
                 "limit": limit,
                 "namespace": namespace,
-                "tags": jsonb(tags),
+                "tags": tags,
                 "execution_id": execution_id,
-                "event_types": array(event_types),
+                "event_types": event_types,
                 "partition": partition,
                 "max_scan": max_scan,
                 "watermark": watermark,
@@ -2327,9 +2321,9 @@ class Methods(ABC):
                 "after": after,
                 "limit": limit,
                 "namespace": namespace,
-                "tags": jsonb(tags),
+                "tags": tags,
                 "execution_id": execution_id,
-                "event_types": array(event_types),
+                "event_types": event_types,
                 "partition": partition,
                 "max_scan": max_scan,
                 "watermark": watermark,
@@ -2361,9 +2355,9 @@ class Methods(ABC):
                 "after": after,
                 "limit": limit,
                 "namespace": namespace,
-                "tags": jsonb(tags),
+                "tags": tags,
                 "execution_id": execution_id,
-                "event_types": array(event_types),
+                "event_types": event_types,
                 "partition": partition,
                 "max_scan": max_scan,
                 "watermark": watermark,
@@ -2406,9 +2400,9 @@ class Methods(ABC):
                 "after": after,
                 "limit": limit,
                 "namespace": namespace,
-                "tags": jsonb(tags),
+                "tags": tags,
                 "execution_id": execution_id,
-                "event_types": array(event_types),
+                "event_types": event_types,
                 "partition": partition,
                 "max_scan": max_scan,
                 "watermark": watermark,
@@ -2500,9 +2494,9 @@ class Methods(ABC):
                 "after": after,
                 "limit": limit,
                 "namespace": namespace,
-                "tags": jsonb(tags),
+                "tags": tags,
                 "execution_id": execution_id,
-                "event_types": array(event_types),
+                "event_types": event_types,
                 "partition": partition,
                 "max_scan": max_scan,
                 "watermark": watermark,
@@ -2558,9 +2552,9 @@ class Methods(ABC):
                 "after": after,
                 "limit": limit,
                 "namespace": namespace,
-                "tags": jsonb(tags),
+                "tags": tags,
                 "execution_id": execution_id,
-                "event_types": array(event_types),
+                "event_types": event_types,
                 "partition": partition,
                 "max_scan": max_scan,
                 "watermark": watermark,
@@ -2630,7 +2624,7 @@ class Methods(ABC):
             {
                 "budget_id": budget_id,
                 "execution_id": execution_id,
-                "deltas": jsonb(deltas),
+                "deltas": deltas,
                 "idempotency_key": idempotency_key,
             },
             conn,
@@ -2681,8 +2675,8 @@ class Methods(ABC):
             {
                 "worker_id": worker_id,
                 "worker_instance_id": worker_instance_id,
-                "lanes": array(lanes),
-                "capabilities": array(capabilities),
+                "lanes": lanes,
+                "capabilities": capabilities,
                 "liveness_ttl_ms": liveness_ttl_ms,
                 "namespace": namespace,
             },
@@ -2774,9 +2768,7 @@ class Methods(ABC):
 
         Raises: InvalidInput.
         """
-        return self._call(
-            statements.RENEW_MANY, {"handles": array(handles), "lease_ttl_ms": lease_ttl_ms}, conn
-        )
+        return self._call(statements.RENEW_MANY, {"handles": handles, "lease_ttl_ms": lease_ttl_ms}, conn)
 
     def replay_execution(
         self,
@@ -2822,7 +2814,7 @@ class Methods(ABC):
         """
         return self._call(
             statements.REPORT_USAGE,
-            {"handle": handle, "budget_id": budget_id, "deltas": jsonb(deltas), "dedup_key": dedup_key},
+            {"handle": handle, "budget_id": budget_id, "deltas": deltas, "dedup_key": dedup_key},
             conn,
         )
 
@@ -2840,7 +2832,7 @@ class Methods(ABC):
         """
         return self._call(
             statements.REPORT_USAGE_ADMIN,
-            {"budget_id": budget_id, "deltas": jsonb(deltas), "dedup_key": dedup_key},
+            {"budget_id": budget_id, "deltas": deltas, "dedup_key": dedup_key},
             conn,
         )
 
@@ -2999,7 +2991,7 @@ class Methods(ABC):
         """
         return self._call(
             statements.SET_EVENT_FAMILY,
-            {"family": family, "muted": array(muted), "notify": notify, "retention_ms": retention_ms},
+            {"family": family, "muted": muted, "notify": notify, "retention_ms": retention_ms},
             conn,
         )
 
@@ -3022,9 +3014,7 @@ class Methods(ABC):
 
         Raises: InvalidInput, InvalidExecutionId, InvalidTagKey, ExecutionNotFound.
         """
-        return self._call(
-            statements.SET_EXECUTION_TAGS, {"execution_id": execution_id, "tags": jsonb(tags)}, conn
-        )
+        return self._call(statements.SET_EXECUTION_TAGS, {"execution_id": execution_id, "tags": tags}, conn)
 
     def set_flow_tag(
         self, flow_id: UUID, key: str, value: str, *, conn: Connection[object] | None = None
@@ -3168,13 +3158,13 @@ class Methods(ABC):
         return self._call(
             statements.SUBMIT_FLOW,
             {
-                "nodes": jsonb(nodes),
-                "edges": jsonb(edges),
-                "groups": jsonb(groups),
+                "nodes": nodes,
+                "edges": edges,
+                "groups": groups,
                 "flow_id": flow_id,
                 "flow_kind": flow_kind,
                 "namespace": namespace,
-                "tags": jsonb(tags),
+                "tags": tags,
             },
             conn,
         )
@@ -3220,13 +3210,13 @@ class Methods(ABC):
                 statements.SUSPEND,
                 {
                     "handle": handle,
-                    "condition": jsonb(condition),
-                    "waitpoints": jsonb(waitpoints),
+                    "condition": condition,
+                    "waitpoints": waitpoints,
                     "reason_code": reason_code,
                     "timeout_ms": timeout_ms,
                     "timeout_at_ms": timeout_at_ms,
                     "timeout_behavior": timeout_behavior,
-                    "policy": jsonb(policy),
+                    "policy": policy,
                     "reason_detail": reason_detail,
                     "requested_by": requested_by,
                     "continuation_pointer": continuation_pointer,
@@ -3277,13 +3267,13 @@ class Methods(ABC):
             statements.SUSPEND,
             {
                 "handle": handle,
-                "condition": jsonb(condition),
-                "waitpoints": jsonb(waitpoints),
+                "condition": condition,
+                "waitpoints": waitpoints,
                 "reason_code": reason_code,
                 "timeout_ms": timeout_ms,
                 "timeout_at_ms": timeout_at_ms,
                 "timeout_behavior": timeout_behavior,
-                "policy": jsonb(policy),
+                "policy": policy,
                 "reason_detail": reason_detail,
                 "requested_by": requested_by,
                 "continuation_pointer": continuation_pointer,
@@ -3332,13 +3322,13 @@ class Methods(ABC):
                 "lease_id": lease_id,
                 "lease_epoch": lease_epoch,
                 "attempt_id": attempt_id,
-                "condition": jsonb(condition),
-                "waitpoints": jsonb(waitpoints),
+                "condition": condition,
+                "waitpoints": waitpoints,
                 "reason_code": reason_code,
                 "timeout_ms": timeout_ms,
                 "timeout_at_ms": timeout_at_ms,
                 "timeout_behavior": timeout_behavior,
-                "policy": jsonb(policy),
+                "policy": policy,
                 "reason_detail": reason_detail,
                 "requested_by": requested_by,
                 "continuation_pointer": continuation_pointer,
@@ -3518,7 +3508,7 @@ class Methods(ABC):
         Raises: InvalidInput.
         """
         return self._call(
-            statements.TICK, {"limit": limit, "only": array(only), "force": force, "max_ms": max_ms}, conn
+            statements.TICK, {"limit": limit, "only": only, "force": force, "max_ms": max_ms}, conn
         )
 
     def trim_events(self, *, limit: int = 10000, conn: Connection[object] | None = None) -> SweepResult:

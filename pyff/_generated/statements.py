@@ -142,7 +142,18 @@ from pyff._generated.results import (
     WaitChildrenResult,
     WatchStreamResult,
 )
-from pyff.statement import Statement, at_most_one, converting, many, one, public_state, value
+from pyff.statement import (
+    Statement,
+    array,
+    at_most_one,
+    converting,
+    jsonb,
+    many,
+    one,
+    public_state,
+    value,
+)
+from pyff.types import EMPTY_OBJECT
 
 ACK_CANCEL_MEMBER: Final[Statement[AckCancelMemberResult]] = one(
     """select outcome, remaining
@@ -152,6 +163,7 @@ from ff_ack_cancel_member(
     p_force => %(force)s::boolean
 )""",
     AckCancelMemberResult,
+    optional={"force": False},
 )
 
 
@@ -167,6 +179,12 @@ from ff_add_dependency(
     p_expected_graph_revision => %(expected_graph_revision)s::bigint
 )""",
     converting(AddDependencyResult, {5: public_state}),
+    optional={
+        "edge_id": None,
+        "dependency_kind": "success_only",
+        "data_passing_ref": None,
+        "expected_graph_revision": None,
+    },
 )
 
 
@@ -197,6 +215,18 @@ from ff_append_frame(
     p_ema_alpha => %(ema_alpha)s::double precision
 )""",
     AppendFrameResult,
+    optional={
+        "frame_type": "event",
+        "mode": "durable",
+        "encoding": "utf8",
+        "correlation_id": None,
+        "frame_key": None,
+        "maxlen": None,
+        "ttl_ms": 10000,
+        "maxlen_floor": 64,
+        "maxlen_ceiling": 16384,
+        "ema_alpha": 0.2,
+    },
 )
 
 
@@ -218,6 +248,7 @@ from ff_attach_budget(
     p_flow_id => %(flow_id)s::uuid
 )""",
     AttachBudgetResult,
+    optional={"execution_id": None, "flow_id": None},
 )
 
 
@@ -229,6 +260,7 @@ from ff_attach_quota(
     p_flow_id => %(flow_id)s::uuid
 )""",
     AttachQuotaResult,
+    optional={"execution_id": None, "flow_id": None},
 )
 
 
@@ -241,6 +273,7 @@ from ff_block_execution_for_admission(
     p_not_before_ms => %(not_before_ms)s::bigint
 )""",
     BlockExecutionForAdmissionResult,
+    optional={"detail": None, "not_before_ms": None},
 )
 
 
@@ -251,6 +284,7 @@ from ff_cancel(
     p_reason => %(reason)s::text
 )""",
     converting(CancelResult, {1: public_state}),
+    optional={"reason": ""},
 )
 
 
@@ -265,6 +299,13 @@ from ff_cancel_execution(
     p_attempt_id => %(attempt_id)s::uuid
 )""",
     converting(CancelExecutionResult, {1: public_state}),
+    optional={
+        "reason": "",
+        "source": "operator_override",
+        "lease_id": None,
+        "lease_epoch": None,
+        "attempt_id": None,
+    },
 )
 
 
@@ -279,6 +320,12 @@ from ff_cancel_flow(
     p_max_members => %(max_members)s::integer
 )""",
     CancelFlowResult,
+    optional={
+        "policy": "cancel_all",
+        "reason": "flow_cancelled",
+        "cancelled_by": "operator",
+        "max_members": 1000,
+    },
 )
 
 
@@ -292,6 +339,12 @@ from ff_cancel_flow_header(
     p_grace_ms => %(grace_ms)s::bigint
 )""",
     converting(CancelFlowHeaderResult, {3: tuple}),
+    optional={
+        "policy": "cancel_all",
+        "reason": "flow_cancelled",
+        "cancelled_by": "operator",
+        "grace_ms": 30000,
+    },
 )
 
 
@@ -320,6 +373,7 @@ from ff_check_admission(
     p_hold_ms => %(hold_ms)s::bigint
 )""",
     CheckAdmissionResult,
+    optional={"hold_ms": 60000},
 )
 
 
@@ -329,6 +383,7 @@ from ff_check_invariants(
     p_limit => %(limit)s::integer
 )""",
     CheckInvariantsRow,
+    optional={"limit": 100},
 )
 
 
@@ -340,11 +395,13 @@ from ff_claim(
     p_lane_id => %(lane_id)s::text,
     p_worker_id => %(worker_id)s::text,
     p_worker_instance_id => %(worker_instance_id)s::text,
-    p_capabilities => %(capabilities)s::text[],
+    p_capabilities => %(capabilities)b::text[],
     p_lease_ttl_ms => %(lease_ttl_ms)s::bigint,
     p_namespace => %(namespace)s::text
 )""",
     ClaimRow,
+    optional={"capabilities": (), "lease_ttl_ms": 30000, "namespace": None},
+    converters={"capabilities": array},
 )
 
 
@@ -360,6 +417,7 @@ from ff_claim_execution(
     p_lease_ttl_ms => %(lease_ttl_ms)s::bigint
 )""",
     ClaimRow,
+    optional={"lease_ttl_ms": 30000},
 )
 
 
@@ -369,11 +427,13 @@ from ff_claim_for_worker(
     p_lane_id => %(lane_id)s::text,
     p_worker_id => %(worker_id)s::text,
     p_worker_instance_id => %(worker_instance_id)s::text,
-    p_capabilities => %(capabilities)s::text[],
+    p_capabilities => %(capabilities)b::text[],
     p_grant_ttl_ms => %(grant_ttl_ms)s::bigint,
     p_namespace => %(namespace)s::text
 )""",
     ClaimForWorkerResult,
+    optional={"capabilities": (), "grant_ttl_ms": 5000, "namespace": None},
+    converters={"capabilities": array},
 )
 
 
@@ -388,6 +448,7 @@ from ff_claim_from_grant(
     p_lease_ttl_ms => %(lease_ttl_ms)s::bigint
 )""",
     ReclaimRow,
+    optional={"lease_ttl_ms": 30000},
 )
 
 
@@ -402,6 +463,7 @@ from ff_claim_from_resume_grant(
     p_lease_ttl_ms => %(lease_ttl_ms)s::bigint
 )""",
     ClaimRow,
+    optional={"lease_ttl_ms": 30000},
 )
 
 
@@ -414,11 +476,13 @@ from ff_claim_many(
     p_worker_id => %(worker_id)s::text,
     p_worker_instance_id => %(worker_instance_id)s::text,
     p_limit => %(limit)s::integer,
-    p_capabilities => %(capabilities)s::text[],
+    p_capabilities => %(capabilities)b::text[],
     p_lease_ttl_ms => %(lease_ttl_ms)s::bigint,
     p_namespace => %(namespace)s::text
 )""",
     ClaimRow,
+    optional={"limit": 10, "capabilities": (), "lease_ttl_ms": 30000, "namespace": None},
+    converters={"capabilities": array},
 )
 
 
@@ -434,6 +498,7 @@ from ff_claim_resumed_execution(
     p_lease_ttl_ms => %(lease_ttl_ms)s::bigint
 )""",
     ClaimRow,
+    optional={"lease_ttl_ms": 30000},
 )
 
 
@@ -445,6 +510,7 @@ from ff_close_waitpoint(
     p_reason => %(reason)s::text
 )""",
     CloseWaitpointResult,
+    optional={"reason": "proactive_close"},
 )
 
 
@@ -456,6 +522,7 @@ from ff_complete(
     p_result_encoding => %(result_encoding)s::text
 )""",
     converting(CompleteResult, {1: public_state}),
+    optional={"result": None, "result_encoding": None},
 )
 
 
@@ -472,17 +539,28 @@ from ff_complete_execution(
     p_source => %(source)s::text
 )""",
     converting(CompleteResult, {1: public_state}),
+    optional={
+        "attempt_index": None,
+        "lease_id": None,
+        "lease_epoch": None,
+        "attempt_id": None,
+        "result": None,
+        "result_encoding": None,
+        "source": "lease_holder",
+    },
 )
 
 
 COMPLETE_MANY: Final[Statement[list[CompleteManyRow]]] = many(
     """select ordinal, outcome, public_state, terminal_at_ms, replayed, error_kind
 from ff_complete_many(
-    p_handles => %(handles)s::text[],
-    p_results => %(results)s::bytea[],
+    p_handles => %(handles)b::text[],
+    p_results => %(results)b::bytea[],
     p_result_encoding => %(result_encoding)s::text
 )""",
     converting(CompleteManyRow, {2: public_state}),
+    optional={"results": None, "result_encoding": None},
+    converters={"handles": array, "results": array},
 )
 
 
@@ -490,7 +568,7 @@ CREATE_BUDGET: Final[Statement[CreateBudgetResult]] = one(
     """select outcome, budget_id, next_reset_at_ms
 from ff_create_budget(
     p_budget_id => %(budget_id)s::text,
-    p_dimensions => %(dimensions)s::text[],
+    p_dimensions => %(dimensions)b::text[],
     p_hard_limits => %(hard_limits)s::bigint[],
     p_soft_limits => %(soft_limits)s::bigint[],
     p_scope_type => %(scope_type)s::text,
@@ -502,6 +580,16 @@ from ff_create_budget(
     p_release_on_terminal => %(release_on_terminal)s::boolean
 )""",
     CreateBudgetResult,
+    optional={
+        "scope_type": "",
+        "scope_id": "",
+        "enforcement_mode": "strict",
+        "on_hard_limit": "fail",
+        "on_soft_limit": "warn",
+        "reset_interval_ms": 0,
+        "release_on_terminal": False,
+    },
+    converters={"dimensions": array, "hard_limits": array, "soft_limits": array},
 )
 
 
@@ -515,7 +603,7 @@ from ff_create_execution(
     p_priority => %(priority)s::integer,
     p_policy => %(policy)s::jsonb,
     p_tags => %(tags)s::jsonb,
-    p_required_capabilities => %(required_capabilities)s::text[],
+    p_required_capabilities => %(required_capabilities)b::text[],
     p_delay_until_ms => %(delay_until_ms)s::bigint,
     p_delay_ms => %(delay_ms)s::bigint,
     p_deadline_at_ms => %(deadline_at_ms)s::bigint,
@@ -526,6 +614,24 @@ from ff_create_execution(
     p_creator => %(creator)s::text
 )""",
     converting(CreateExecutionResult, {2: public_state}),
+    optional={
+        "execution_kind": "",
+        "payload": None,
+        "idempotency_key": None,
+        "priority": None,
+        "policy": EMPTY_OBJECT,
+        "tags": EMPTY_OBJECT,
+        "required_capabilities": (),
+        "delay_until_ms": None,
+        "delay_ms": None,
+        "deadline_at_ms": None,
+        "namespace": "default",
+        "flow_id": None,
+        "execution_id": None,
+        "payload_encoding": None,
+        "creator": "",
+    },
+    converters={"policy": jsonb, "tags": jsonb, "required_capabilities": array},
 )
 
 
@@ -533,13 +639,13 @@ CREATE_EXECUTIONS: Final[Statement[list[CreateExecutionsRow]]] = many(
     """select ordinal, outcome, execution_id, public_state
 from ff_create_executions(
     p_lane_id => %(lane_id)s::text,
-    p_payloads => %(payloads)s::bytea[],
-    p_idempotency_keys => %(idempotency_keys)s::text[],
+    p_payloads => %(payloads)b::bytea[],
+    p_idempotency_keys => %(idempotency_keys)b::text[],
     p_priorities => %(priorities)s::integer[],
     p_execution_kind => %(execution_kind)s::text,
     p_policy => %(policy)s::jsonb,
     p_tags => %(tags)s::jsonb,
-    p_required_capabilities => %(required_capabilities)s::text[],
+    p_required_capabilities => %(required_capabilities)b::text[],
     p_delay_until_ms => %(delay_until_ms)s::bigint,
     p_delay_ms => %(delay_ms)s::bigint,
     p_deadline_at_ms => %(deadline_at_ms)s::bigint,
@@ -549,6 +655,29 @@ from ff_create_executions(
     p_creator => %(creator)s::text
 )""",
     converting(CreateExecutionsRow, {3: public_state}),
+    optional={
+        "idempotency_keys": None,
+        "priorities": None,
+        "execution_kind": "",
+        "policy": EMPTY_OBJECT,
+        "tags": EMPTY_OBJECT,
+        "required_capabilities": (),
+        "delay_until_ms": None,
+        "delay_ms": None,
+        "deadline_at_ms": None,
+        "namespace": "default",
+        "flow_id": None,
+        "payload_encoding": None,
+        "creator": "",
+    },
+    converters={
+        "payloads": array,
+        "idempotency_keys": array,
+        "priorities": array,
+        "policy": jsonb,
+        "tags": jsonb,
+        "required_capabilities": array,
+    },
 )
 
 
@@ -562,6 +691,14 @@ from ff_create_flow(
     p_tags => %(tags)s::jsonb
 )""",
     CreateFlowResult,
+    optional={
+        "flow_id": None,
+        "flow_kind": "dag",
+        "namespace": "default",
+        "hold": False,
+        "tags": EMPTY_OBJECT,
+    },
+    converters={"tags": jsonb},
 )
 
 
@@ -575,6 +712,7 @@ from ff_create_quota_policy(
     p_jitter_ms => %(jitter_ms)s::bigint
 )""",
     CreateQuotaPolicyResult,
+    optional={"window_seconds": 0, "max_requests_per_window": 0, "max_concurrent": 0, "jitter_ms": 0},
 )
 
 
@@ -593,7 +731,7 @@ from ff_create_schedule(
     p_priority => %(priority)s::integer,
     p_policy => %(policy)s::jsonb,
     p_tags => %(tags)s::jsonb,
-    p_required_capabilities => %(required_capabilities)s::text[],
+    p_required_capabilities => %(required_capabilities)b::text[],
     p_namespace => %(namespace)s::text,
     p_start_at_ms => %(start_at_ms)s::bigint,
     p_end_at_ms => %(end_at_ms)s::bigint,
@@ -603,6 +741,27 @@ from ff_create_schedule(
     p_replace => %(replace)s::boolean
 )""",
     CreateScheduleResult,
+    optional={
+        "cron": None,
+        "interval_ms": None,
+        "time_zone": "UTC",
+        "catch_up": "latest",
+        "payload": None,
+        "payload_encoding": None,
+        "execution_kind": "",
+        "priority": None,
+        "policy": EMPTY_OBJECT,
+        "tags": EMPTY_OBJECT,
+        "required_capabilities": (),
+        "namespace": "default",
+        "start_at_ms": None,
+        "end_at_ms": None,
+        "max_catch_up": 100,
+        "grace_ms": 60000,
+        "creator": "",
+        "replace": False,
+    },
+    converters={"policy": jsonb, "tags": jsonb, "required_capabilities": array},
 )
 
 
@@ -615,6 +774,7 @@ from ff_create_waitpoint(
     p_waitpoint_id => %(waitpoint_id)s::uuid
 )""",
     CreateWaitpointResult,
+    optional={"waitpoint_key": None, "expires_in_ms": 3600000, "waitpoint_id": None},
 )
 
 
@@ -626,6 +786,7 @@ from ff_delay(
     p_delay_ms => %(delay_ms)s::bigint
 )""",
     converting(DelayResult, {1: public_state}),
+    optional={"delay_until_ms": None, "delay_ms": None},
 )
 
 
@@ -642,6 +803,15 @@ from ff_delay_execution(
     p_source => %(source)s::text
 )""",
     converting(DelayResult, {1: public_state}),
+    optional={
+        "attempt_index": None,
+        "lease_id": None,
+        "lease_epoch": None,
+        "attempt_id": None,
+        "delay_until_ms": None,
+        "delay_ms": None,
+        "source": "lease_holder",
+    },
 )
 
 
@@ -668,6 +838,7 @@ from ff_deliver_approval_signal(
     p_resume_delay_ms => %(resume_delay_ms)s::bigint
 )""",
     converting(SignalResult, {5: public_state}),
+    optional={"operator_id": None, "payload": None, "dedup_ttl_ms": 86400000, "resume_delay_ms": None},
 )
 
 
@@ -690,6 +861,18 @@ from ff_deliver_signal(
     p_resume_delay_ms => %(resume_delay_ms)s::bigint
 )""",
     converting(SignalResult, {5: public_state}),
+    optional={
+        "payload": None,
+        "signal_id": None,
+        "signal_category": "external",
+        "source_type": "external",
+        "source_identity": "",
+        "correlation_id": None,
+        "payload_encoding": None,
+        "idempotency_key": None,
+        "dedup_ttl_ms": 86400000,
+        "resume_delay_ms": None,
+    },
 )
 
 
@@ -759,6 +942,7 @@ from ff_detach_budget(
     p_flow_id => %(flow_id)s::uuid
 )""",
     DetachBudgetResult,
+    optional={"execution_id": None, "flow_id": None},
 )
 
 
@@ -769,6 +953,7 @@ from ff_detach_quota(
     p_flow_id => %(flow_id)s::uuid
 )""",
     DetachQuotaResult,
+    optional={"execution_id": None, "flow_id": None},
 )
 
 
@@ -779,6 +964,7 @@ from ff_dispatch_completion(
     p_max_edges => %(max_edges)s::integer
 )""",
     DispatchCompletionResult,
+    optional={"max_edges": 1000},
 )
 
 
@@ -788,6 +974,7 @@ from ff_dispatch_completions(
     p_limit => %(limit)s::integer
 )""",
     SweepResult,
+    optional={"limit": 200},
 )
 
 
@@ -798,6 +985,7 @@ from ff_drain_cancel_backlog(
     p_flow_id => %(flow_id)s::uuid
 )""",
     SweepResult,
+    optional={"limit": 200, "flow_id": None},
 )
 
 
@@ -807,6 +995,7 @@ from ff_drain_sibling_cancels(
     p_limit => %(limit)s::integer
 )""",
     SweepResult,
+    optional={"limit": 200},
 )
 
 
@@ -825,6 +1014,7 @@ from ff_event_cursor(
     p_at => %(at)s::text
 )""",
     EventCursorResult,
+    optional={"at": "now"},
 )
 
 
@@ -834,6 +1024,7 @@ from ff_event_lag(
     p_family => %(family)s::text
 )""",
     EventLagResult,
+    optional={"family": None},
 )
 
 
@@ -865,6 +1056,7 @@ from ff_fail(
     p_category => %(category)s::text
 )""",
     converting(FailResult, {1: public_state}),
+    optional={"reason": "", "classification": "transient", "category": None},
 )
 
 
@@ -882,6 +1074,16 @@ from ff_fail_execution(
     p_source => %(source)s::text
 )""",
     converting(FailResult, {1: public_state}),
+    optional={
+        "attempt_index": None,
+        "lease_id": None,
+        "lease_epoch": None,
+        "attempt_id": None,
+        "reason": "",
+        "classification": "transient",
+        "category": None,
+        "source": "lease_holder",
+    },
 )
 
 
@@ -892,6 +1094,7 @@ from ff_fire_schedule(
     p_idempotency_key => %(idempotency_key)s::text
 )""",
     FireScheduleResult,
+    optional={"idempotency_key": None},
 )
 
 
@@ -901,6 +1104,7 @@ from ff_fire_schedules(
     p_limit => %(limit)s::integer
 )""",
     FireSchedulesResult,
+    optional={"limit": 200},
 )
 
 
@@ -911,6 +1115,7 @@ from ff_forget_steps(
     p_from => %(from_)s::text
 )""",
     ForgetStepsResult,
+    optional={"from_": None},
 )
 
 
@@ -943,6 +1148,7 @@ from ff_get_execution_result(
     p_attempt_index => %(attempt_index)s::integer
 )""",
     converting(GetExecutionResult, {2: public_state}),
+    optional={"attempt_index": None},
 )
 
 
@@ -995,6 +1201,7 @@ from ff_heartbeat_worker(
     p_namespace => %(namespace)s::text
 )""",
     HeartbeatWorkerResult,
+    optional={"namespace": "default"},
 )
 
 
@@ -1004,11 +1211,13 @@ from ff_issue_claim_grant(
     p_execution_id => %(execution_id)s::text,
     p_worker_id => %(worker_id)s::text,
     p_worker_instance_id => %(worker_instance_id)s::text,
-    p_capabilities => %(capabilities)s::text[],
+    p_capabilities => %(capabilities)b::text[],
     p_grant_ttl_ms => %(grant_ttl_ms)s::bigint,
     p_admission_summary => %(admission_summary)s::text
 )""",
     IssueClaimGrantResult,
+    optional={"capabilities": (), "grant_ttl_ms": 5000, "admission_summary": None},
+    converters={"capabilities": array},
 )
 
 
@@ -1023,6 +1232,7 @@ from ff_issue_grant_and_claim(
     p_lease_ttl_ms => %(lease_ttl_ms)s::bigint
 )""",
     ClaimRow,
+    optional={"worker_id": "operator", "worker_instance_id": "operator", "lease_ttl_ms": 30000},
 )
 
 
@@ -1032,10 +1242,12 @@ from ff_issue_reclaim_grant(
     p_execution_id => %(execution_id)s::text,
     p_worker_id => %(worker_id)s::text,
     p_worker_instance_id => %(worker_instance_id)s::text,
-    p_capabilities => %(capabilities)s::text[],
+    p_capabilities => %(capabilities)b::text[],
     p_grant_ttl_ms => %(grant_ttl_ms)s::bigint
 )""",
     IssueReclaimGrantResult,
+    optional={"capabilities": (), "grant_ttl_ms": 5000},
+    converters={"capabilities": array},
 )
 
 
@@ -1060,6 +1272,7 @@ from ff_list_edge_groups(
     p_limit => %(limit)s::integer
 )""",
     ListEdgeGroupsRow,
+    optional={"after": None, "limit": 100},
 )
 
 
@@ -1075,6 +1288,7 @@ from ff_list_edges(
     p_limit => %(limit)s::integer
 )""",
     EdgeRow,
+    optional={"execution_id": None, "direction": None, "after": None, "limit": 100},
 )
 
 
@@ -1092,6 +1306,16 @@ from ff_list_executions(
     p_limit => %(limit)s::integer
 )""",
     converting(ListExecutionsRow, {6: public_state}),
+    optional={
+        "lane_id": None,
+        "namespace": None,
+        "public_state": None,
+        "flow_id": None,
+        "tag_key": None,
+        "tag_value": None,
+        "after": None,
+        "limit": 100,
+    },
 )
 
 
@@ -1105,6 +1329,7 @@ from ff_list_expired_leases(
     p_limit => %(limit)s::integer
 )""",
     ListExpiredLeasesRow,
+    optional={"namespace": None, "grace_ms": 0, "after": None, "limit": 1000},
 )
 
 
@@ -1118,6 +1343,7 @@ from ff_list_flow_members(
     p_limit => %(limit)s::integer
 )""",
     converting(ListFlowMembersRow, {3: public_state}),
+    optional={"public_state": None, "after": None, "limit": 100},
 )
 
 
@@ -1132,6 +1358,7 @@ from ff_list_flows(
     p_limit => %(limit)s::integer
 )""",
     ListFlowsRow,
+    optional={"state": None, "namespace": None, "partition": None, "after": None, "limit": 100},
 )
 
 
@@ -1142,6 +1369,7 @@ from ff_list_lanes(
     p_limit => %(limit)s::integer
 )""",
     ListLanesRow,
+    optional={"after": None, "limit": 100},
 )
 
 
@@ -1154,6 +1382,7 @@ from ff_list_pending_waitpoints(
     p_limit => %(limit)s::integer
 )""",
     converting(ListPendingWaitpointsRow, {3: tuple}),
+    optional={"after": None, "limit": 100},
 )
 
 
@@ -1168,6 +1397,7 @@ from ff_list_schedules(
     p_limit => %(limit)s::integer
 )""",
     ListSchedulesRow,
+    optional={"lane_id": None, "namespace": None, "after": None, "limit": 100},
 )
 
 
@@ -1181,6 +1411,7 @@ from ff_list_signals(
     p_limit => %(limit)s::integer
 )""",
     ListSignalsRow,
+    optional={"after": 0, "limit": 100},
 )
 
 
@@ -1196,6 +1427,14 @@ from ff_list_suspended(
     p_limit => %(limit)s::integer
 )""",
     ListSuspendedRow,
+    optional={
+        "lane_id": None,
+        "reason_code": None,
+        "namespace": None,
+        "partition": None,
+        "after": None,
+        "limit": 100,
+    },
 )
 
 
@@ -1215,6 +1454,7 @@ from ff_list_workers(
     p_limit => %(limit)s::integer
 )""",
     converting(ListWorkersRow, {4: tuple, 5: tuple}),
+    optional={"namespace": None, "after": None, "limit": 100},
 )
 
 
@@ -1236,10 +1476,14 @@ from ff_mark_worker_dead(
     p_revoke_leases => %(revoke_leases)s::boolean
 )""",
     MarkWorkerDeadResult,
+    optional={"reason": "", "namespace": "default", "revoke_leases": False},
 )
 
 
-NOW_MS: Final[Statement[int]] = one("""select ff_now_ms()""", value)
+NOW_MS: Final[Statement[int]] = one(
+    """select ff_now_ms()""",
+    value,
+)
 
 
 OBSERVE_SIGNALS: Final[Statement[list[ObserveSignalsRow]]] = many(
@@ -1252,6 +1496,7 @@ from ff_observe_signals(
     p_matched_only => %(matched_only)s::boolean
 )""",
     ObserveSignalsRow,
+    optional={"suspension_id": None, "matched_only": False},
 )
 
 
@@ -1262,6 +1507,7 @@ from ff_pause_schedule(
     p_reason => %(reason)s::text
 )""",
     PauseScheduleResult,
+    optional={"reason": None},
 )
 
 
@@ -1283,6 +1529,14 @@ from ff_preview_schedule(
     p_limit => %(limit)s::integer
 )""",
     PreviewScheduleRow,
+    optional={
+        "cron": None,
+        "interval_ms": None,
+        "time_zone": "UTC",
+        "start_at_ms": None,
+        "end_at_ms": None,
+        "limit": 10,
+    },
 )
 
 
@@ -1294,6 +1548,7 @@ from ff_progress(
     p_message => %(message)s::text
 )""",
     ProgressResult,
+    optional={"percent": None, "message": None},
 )
 
 
@@ -1315,6 +1570,7 @@ from ff_project_flows(
     p_limit => %(limit)s::integer
 )""",
     SweepResult,
+    optional={"limit": 200},
 )
 
 
@@ -1345,12 +1601,24 @@ from ff_read_completions(
     p_namespace => %(namespace)s::text,
     p_tags => %(tags)s::jsonb,
     p_execution_id => %(execution_id)s::text,
-    p_event_types => %(event_types)s::text[],
+    p_event_types => %(event_types)b::text[],
     p_partition => %(partition)s::integer,
     p_max_scan => %(max_scan)s::integer,
     p_watermark => %(watermark)s::boolean
 )""",
     ReadCompletionsRow,
+    optional={
+        "after": None,
+        "limit": 256,
+        "namespace": None,
+        "tags": None,
+        "execution_id": None,
+        "event_types": None,
+        "partition": None,
+        "max_scan": 10000,
+        "watermark": False,
+    },
+    converters={"tags": jsonb, "event_types": array},
 )
 
 
@@ -1384,12 +1652,25 @@ from ff_read_events(
     p_namespace => %(namespace)s::text,
     p_tags => %(tags)s::jsonb,
     p_execution_id => %(execution_id)s::text,
-    p_event_types => %(event_types)s::text[],
+    p_event_types => %(event_types)b::text[],
     p_partition => %(partition)s::integer,
     p_max_scan => %(max_scan)s::integer,
     p_watermark => %(watermark)s::boolean
 )""",
     ReadEventsRow,
+    optional={
+        "family": None,
+        "after": None,
+        "limit": 256,
+        "namespace": None,
+        "tags": None,
+        "execution_id": None,
+        "event_types": None,
+        "partition": None,
+        "max_scan": 10000,
+        "watermark": False,
+    },
+    converters={"tags": jsonb, "event_types": array},
 )
 
 
@@ -1397,9 +1678,10 @@ READ_EXEC_CORE_FIELDS: Final[Statement[list[ReadExecCoreFieldsRow]]] = many(
     """select field, value
 from ff_read_exec_core_fields(
     p_execution_id => %(execution_id)s::text,
-    p_fields => %(fields)s::text[]
+    p_fields => %(fields)b::text[]
 )""",
     ReadExecCoreFieldsRow,
+    converters={"fields": array},
 )
 
 
@@ -1441,12 +1723,24 @@ from ff_read_flow_events(
     p_namespace => %(namespace)s::text,
     p_tags => %(tags)s::jsonb,
     p_execution_id => %(execution_id)s::text,
-    p_event_types => %(event_types)s::text[],
+    p_event_types => %(event_types)b::text[],
     p_partition => %(partition)s::integer,
     p_max_scan => %(max_scan)s::integer,
     p_watermark => %(watermark)s::boolean
 )""",
     ReadFlowEventsRow,
+    optional={
+        "after": None,
+        "limit": 256,
+        "namespace": None,
+        "tags": None,
+        "execution_id": None,
+        "event_types": None,
+        "partition": None,
+        "max_scan": 10000,
+        "watermark": False,
+    },
+    converters={"tags": jsonb, "event_types": array},
 )
 
 
@@ -1459,12 +1753,24 @@ from ff_read_lease_events(
     p_namespace => %(namespace)s::text,
     p_tags => %(tags)s::jsonb,
     p_execution_id => %(execution_id)s::text,
-    p_event_types => %(event_types)s::text[],
+    p_event_types => %(event_types)b::text[],
     p_partition => %(partition)s::integer,
     p_max_scan => %(max_scan)s::integer,
     p_watermark => %(watermark)s::boolean
 )""",
     ReadLeaseEventsRow,
+    optional={
+        "after": None,
+        "limit": 256,
+        "namespace": None,
+        "tags": None,
+        "execution_id": None,
+        "event_types": None,
+        "partition": None,
+        "max_scan": 10000,
+        "watermark": False,
+    },
+    converters={"tags": jsonb, "event_types": array},
 )
 
 
@@ -1477,12 +1783,24 @@ from ff_read_operator_events(
     p_namespace => %(namespace)s::text,
     p_tags => %(tags)s::jsonb,
     p_execution_id => %(execution_id)s::text,
-    p_event_types => %(event_types)s::text[],
+    p_event_types => %(event_types)b::text[],
     p_partition => %(partition)s::integer,
     p_max_scan => %(max_scan)s::integer,
     p_watermark => %(watermark)s::boolean
 )""",
     ReadOperatorEventsRow,
+    optional={
+        "after": None,
+        "limit": 256,
+        "namespace": None,
+        "tags": None,
+        "execution_id": None,
+        "event_types": None,
+        "partition": None,
+        "max_scan": 10000,
+        "watermark": False,
+    },
+    converters={"tags": jsonb, "event_types": array},
 )
 
 
@@ -1506,12 +1824,24 @@ from ff_read_signal_events(
     p_namespace => %(namespace)s::text,
     p_tags => %(tags)s::jsonb,
     p_execution_id => %(execution_id)s::text,
-    p_event_types => %(event_types)s::text[],
+    p_event_types => %(event_types)b::text[],
     p_partition => %(partition)s::integer,
     p_max_scan => %(max_scan)s::integer,
     p_watermark => %(watermark)s::boolean
 )""",
     ReadSignalEventsRow,
+    optional={
+        "after": None,
+        "limit": 256,
+        "namespace": None,
+        "tags": None,
+        "execution_id": None,
+        "event_types": None,
+        "partition": None,
+        "max_scan": 10000,
+        "watermark": False,
+    },
+    converters={"tags": jsonb, "event_types": array},
 )
 
 
@@ -1523,6 +1853,7 @@ from ff_read_steps(
     p_limit => %(limit)s::integer
 )""",
     ReadStepsRow,
+    optional={"after": None, "limit": 1000},
 )
 
 
@@ -1538,6 +1869,7 @@ from ff_read_stream(
     p_visibility => %(visibility)s::text
 )""",
     FrameRow,
+    optional={"from_": "start", "to": "end", "limit": 100, "visibility": "all"},
 )
 
 
@@ -1560,12 +1892,24 @@ from ff_read_suspension_events(
     p_namespace => %(namespace)s::text,
     p_tags => %(tags)s::jsonb,
     p_execution_id => %(execution_id)s::text,
-    p_event_types => %(event_types)s::text[],
+    p_event_types => %(event_types)b::text[],
     p_partition => %(partition)s::integer,
     p_max_scan => %(max_scan)s::integer,
     p_watermark => %(watermark)s::boolean
 )""",
     ReadSuspensionEventsRow,
+    optional={
+        "after": None,
+        "limit": 256,
+        "namespace": None,
+        "tags": None,
+        "execution_id": None,
+        "event_types": None,
+        "partition": None,
+        "max_scan": 10000,
+        "watermark": False,
+    },
+    converters={"tags": jsonb, "event_types": array},
 )
 
 
@@ -1597,12 +1941,24 @@ from ff_read_worker_events(
     p_namespace => %(namespace)s::text,
     p_tags => %(tags)s::jsonb,
     p_execution_id => %(execution_id)s::text,
-    p_event_types => %(event_types)s::text[],
+    p_event_types => %(event_types)b::text[],
     p_partition => %(partition)s::integer,
     p_max_scan => %(max_scan)s::integer,
     p_watermark => %(watermark)s::boolean
 )""",
     ReadWorkerEventsRow,
+    optional={
+        "after": None,
+        "limit": 256,
+        "namespace": None,
+        "tags": None,
+        "execution_id": None,
+        "event_types": None,
+        "partition": None,
+        "max_scan": 10000,
+        "watermark": False,
+    },
+    converters={"tags": jsonb, "event_types": array},
 )
 
 
@@ -1626,6 +1982,7 @@ from ff_reclaim_execution(
     p_max_reclaim_count => %(max_reclaim_count)s::integer
 )""",
     ReclaimRow,
+    optional={"lease_ttl_ms": 30000, "max_reclaim_count": None},
 )
 
 
@@ -1638,6 +1995,7 @@ from ff_record_spend(
     p_idempotency_key => %(idempotency_key)s::text
 )""",
     UsageResult,
+    converters={"deltas": jsonb},
 )
 
 
@@ -1650,6 +2008,7 @@ from ff_record_step(
     p_result_encoding => %(result_encoding)s::text
 )""",
     RecordStepResult,
+    optional={"result": None, "result_encoding": None},
 )
 
 
@@ -1658,12 +2017,14 @@ REGISTER_WORKER: Final[Statement[RegisterWorkerResult]] = one(
 from ff_register_worker(
     p_worker_id => %(worker_id)s::text,
     p_worker_instance_id => %(worker_instance_id)s::text,
-    p_lanes => %(lanes)s::text[],
-    p_capabilities => %(capabilities)s::text[],
+    p_lanes => %(lanes)b::text[],
+    p_capabilities => %(capabilities)b::text[],
     p_liveness_ttl_ms => %(liveness_ttl_ms)s::bigint,
     p_namespace => %(namespace)s::text
 )""",
     RegisterWorkerResult,
+    optional={"capabilities": (), "liveness_ttl_ms": 30000, "namespace": "default"},
+    converters={"lanes": array, "capabilities": array},
 )
 
 
@@ -1675,6 +2036,7 @@ from ff_release_admission(
     p_refund_rate => %(refund_rate)s::boolean
 )""",
     ReleaseAdmissionResult,
+    optional={"refund_rate": False},
 )
 
 
@@ -1695,6 +2057,7 @@ from ff_renew(
     p_lease_ttl_ms => %(lease_ttl_ms)s::bigint
 )""",
     RenewResult,
+    optional={"lease_ttl_ms": None},
 )
 
 
@@ -1709,16 +2072,25 @@ from ff_renew_lease(
     p_lease_ttl_ms => %(lease_ttl_ms)s::bigint
 )""",
     RenewResult,
+    optional={
+        "attempt_index": None,
+        "lease_id": None,
+        "lease_epoch": None,
+        "attempt_id": None,
+        "lease_ttl_ms": None,
+    },
 )
 
 
 RENEW_MANY: Final[Statement[list[RenewManyRow]]] = many(
     """select ordinal, outcome, lease_expires_at_ms, error_kind
 from ff_renew_many(
-    p_handles => %(handles)s::text[],
+    p_handles => %(handles)b::text[],
     p_lease_ttl_ms => %(lease_ttl_ms)s::bigint
 )""",
     RenewManyRow,
+    optional={"lease_ttl_ms": None},
+    converters={"handles": array},
 )
 
 
@@ -1730,6 +2102,7 @@ from ff_replay_execution(
     p_requested_by => %(requested_by)s::text
 )""",
     converting(ReplayExecutionResult, {1: public_state}),
+    optional={"reason": None, "requested_by": None},
 )
 
 
@@ -1742,6 +2115,8 @@ from ff_report_usage(
     p_dedup_key => %(dedup_key)s::text
 )""",
     UsageResult,
+    optional={"dedup_key": None},
+    converters={"deltas": jsonb},
 )
 
 
@@ -1753,6 +2128,8 @@ from ff_report_usage_admin(
     p_dedup_key => %(dedup_key)s::text
 )""",
     UsageResult,
+    optional={"dedup_key": None},
+    converters={"deltas": jsonb},
 )
 
 
@@ -1782,6 +2159,7 @@ from ff_resume_execution(
     p_resume_delay_ms => %(resume_delay_ms)s::bigint
 )""",
     converting(ResumeExecutionResult, {1: public_state}),
+    optional={"trigger": "operator", "resume_delay_ms": 0},
 )
 
 
@@ -1803,6 +2181,7 @@ from ff_revoke_lease(
     p_worker_instance_id => %(worker_instance_id)s::text
 )""",
     RevokeLeaseResult,
+    optional={"reason": "operator", "expected_lease_id": None, "worker_instance_id": None},
 )
 
 
@@ -1814,6 +2193,7 @@ from ff_rotate_waitpoint_hmac_secret(
     p_grace_ms => %(grace_ms)s::bigint
 )""",
     RotateWaitpointHmacSecretResult,
+    optional={"new_secret_hex": None, "grace_ms": 86400000},
 )
 
 
@@ -1824,6 +2204,7 @@ from ff_seed_waitpoint_hmac_secret(
     p_secret_hex => %(secret_hex)s::text
 )""",
     SeedWaitpointHmacSecretResult,
+    optional={"secret_hex": None},
 )
 
 
@@ -1837,6 +2218,7 @@ from ff_set_edge_group_policy(
     p_on_satisfied => %(on_satisfied)s::text
 )""",
     SetEdgeGroupPolicyResult,
+    optional={"k": None, "on_satisfied": "cancel_remaining"},
 )
 
 
@@ -1844,11 +2226,13 @@ SET_EVENT_FAMILY: Final[Statement[SetEventFamilyResult]] = one(
     """select family, muted, notify, retention_ms
 from ff_set_event_family(
     p_family => %(family)s::text,
-    p_muted => %(muted)s::text[],
+    p_muted => %(muted)b::text[],
     p_notify => %(notify)s::text,
     p_retention_ms => %(retention_ms)s::bigint
 )""",
     converting(SetEventFamilyResult, {1: tuple}),
+    optional={"muted": None, "notify": None, "retention_ms": None},
+    converters={"muted": array},
 )
 
 
@@ -1870,6 +2254,7 @@ from ff_set_execution_tags(
     p_tags => %(tags)s::jsonb
 )""",
     SetExecutionTagsResult,
+    converters={"tags": jsonb},
 )
 
 
@@ -1892,6 +2277,7 @@ from ff_set_lane_state(
     p_reason => %(reason)s::text
 )""",
     SetLaneStateResult,
+    optional={"reason": None},
 )
 
 
@@ -1903,6 +2289,7 @@ from ff_set_reconciler(
     p_interval_ms => %(interval_ms)s::bigint
 )""",
     SetReconcilerResult,
+    optional={"enabled": None, "interval_ms": None},
 )
 
 
@@ -1937,6 +2324,12 @@ from ff_stage_dependency_edge(
     p_expected_graph_revision => %(expected_graph_revision)s::bigint
 )""",
     StageDependencyEdgeResult,
+    optional={
+        "edge_id": None,
+        "dependency_kind": "success_only",
+        "data_passing_ref": None,
+        "expected_graph_revision": None,
+    },
 )
 
 
@@ -1971,6 +2364,15 @@ from ff_submit_flow(
     p_tags => %(tags)s::jsonb
 )""",
     SubmitFlowRow,
+    optional={
+        "edges": (),
+        "groups": (),
+        "flow_id": None,
+        "flow_kind": "dag",
+        "namespace": "default",
+        "tags": EMPTY_OBJECT,
+    },
+    converters={"nodes": jsonb, "edges": jsonb, "groups": jsonb, "tags": jsonb},
 )
 
 
@@ -1993,6 +2395,20 @@ from ff_suspend(
     p_idempotency_key => %(idempotency_key)s::text
 )""",
     SuspendRow,
+    optional={
+        "waitpoints": None,
+        "reason_code": "waiting_for_signal",
+        "timeout_ms": None,
+        "timeout_at_ms": None,
+        "timeout_behavior": None,
+        "policy": EMPTY_OBJECT,
+        "reason_detail": None,
+        "requested_by": "worker",
+        "continuation_pointer": None,
+        "suspension_id": None,
+        "idempotency_key": None,
+    },
+    converters={"condition": jsonb, "waitpoints": jsonb, "policy": jsonb},
 )
 
 
@@ -2019,6 +2435,25 @@ from ff_suspend_execution(
     p_idempotency_key => %(idempotency_key)s::text
 )""",
     SuspendRow,
+    optional={
+        "attempt_index": None,
+        "lease_id": None,
+        "lease_epoch": None,
+        "attempt_id": None,
+        "condition": None,
+        "waitpoints": None,
+        "reason_code": "waiting_for_signal",
+        "timeout_ms": None,
+        "timeout_at_ms": None,
+        "timeout_behavior": None,
+        "policy": EMPTY_OBJECT,
+        "reason_detail": None,
+        "requested_by": "worker",
+        "continuation_pointer": None,
+        "suspension_id": None,
+        "idempotency_key": None,
+    },
+    converters={"condition": jsonb, "waitpoints": jsonb, "policy": jsonb},
 )
 
 
@@ -2029,6 +2464,7 @@ from ff_sweep_admissions(
     p_lane_id => %(lane_id)s::text
 )""",
     SweepResult,
+    optional={"limit": 200, "lane_id": None},
 )
 
 
@@ -2038,6 +2474,7 @@ from ff_sweep_attempt_timeouts(
     p_limit => %(limit)s::integer
 )""",
     SweepResult,
+    optional={"limit": 200},
 )
 
 
@@ -2047,6 +2484,7 @@ from ff_sweep_budget_breaches(
     p_limit => %(limit)s::integer
 )""",
     SweepResult,
+    optional={"limit": 200},
 )
 
 
@@ -2056,6 +2494,7 @@ from ff_sweep_budget_resets(
     p_limit => %(limit)s::integer
 )""",
     SweepResult,
+    optional={"limit": 200},
 )
 
 
@@ -2065,6 +2504,7 @@ from ff_sweep_claim_grants(
     p_limit => %(limit)s::integer
 )""",
     SweepResult,
+    optional={"limit": 200},
 )
 
 
@@ -2074,6 +2514,7 @@ from ff_sweep_deadlines(
     p_limit => %(limit)s::integer
 )""",
     SweepResult,
+    optional={"limit": 200},
 )
 
 
@@ -2083,6 +2524,7 @@ from ff_sweep_delayed(
     p_limit => %(limit)s::integer
 )""",
     SweepResult,
+    optional={"limit": 200},
 )
 
 
@@ -2092,6 +2534,7 @@ from ff_sweep_expired(
     p_limit => %(limit)s::integer
 )""",
     SweepResult,
+    optional={"limit": 200},
 )
 
 
@@ -2101,6 +2544,7 @@ from ff_sweep_expired_leases(
     p_limit => %(limit)s::integer
 )""",
     SweepResult,
+    optional={"limit": 200},
 )
 
 
@@ -2110,6 +2554,7 @@ from ff_sweep_suspensions(
     p_limit => %(limit)s::integer
 )""",
     SweepResult,
+    optional={"limit": 200},
 )
 
 
@@ -2119,6 +2564,7 @@ from ff_sweep_terminal_spend(
     p_limit => %(limit)s::integer
 )""",
     SweepResult,
+    optional={"limit": 200},
 )
 
 
@@ -2128,6 +2574,7 @@ from ff_sweep_waitpoints(
     p_limit => %(limit)s::integer
 )""",
     SweepResult,
+    optional={"limit": 200},
 )
 
 
@@ -2137,6 +2584,7 @@ from ff_sweep_workers(
     p_limit => %(limit)s::integer
 )""",
     SweepResult,
+    optional={"limit": 200},
 )
 
 
@@ -2152,6 +2600,7 @@ from ff_tail_stream(
     p_visibility => %(visibility)s::text
 )""",
     FrameRow,
+    optional={"after": "0-0", "limit": 100, "block_ms": 0, "visibility": "all"},
 )
 
 
@@ -2159,11 +2608,13 @@ TICK: Final[Statement[list[TickRow]]] = many(
     """select step, processed, errors, more, skipped, elapsed_ms
 from ff_tick(
     p_limit => %(limit)s::integer,
-    p_only => %(only)s::text[],
+    p_only => %(only)b::text[],
     p_force => %(force)s::boolean,
     p_max_ms => %(max_ms)s::integer
 )""",
     TickRow,
+    optional={"limit": 200, "only": None, "force": False, "max_ms": 1000},
+    converters={"only": array},
 )
 
 
@@ -2173,6 +2624,7 @@ from ff_trim_events(
     p_limit => %(limit)s::integer
 )""",
     SweepResult,
+    optional={"limit": 10000},
 )
 
 
@@ -2185,6 +2637,7 @@ from ff_trim_retention(
     p_limit => %(limit)s::integer
 )""",
     SweepResult,
+    optional={"retention_ms": 86400000, "lane_id": None, "namespace": None, "limit": 1000},
 )
 
 
@@ -2194,6 +2647,7 @@ from ff_trim_streams(
     p_limit => %(limit)s::integer
 )""",
     SweepResult,
+    optional={"limit": 1000},
 )
 
 
@@ -2204,6 +2658,7 @@ from ff_unblock_execution(
     p_expected_reason => %(expected_reason)s::text
 )""",
     converting(UnblockExecutionResult, {1: public_state}),
+    optional={"expected_reason": None},
 )
 
 
@@ -2216,6 +2671,7 @@ from ff_update_budget(
     p_soft_limit => %(soft_limit)s::bigint
 )""",
     UpdateBudgetResult,
+    optional={"hard_limit": None, "soft_limit": None},
 )
 
 
@@ -2231,6 +2687,14 @@ from ff_update_progress(
     p_message => %(message)s::text
 )""",
     ProgressResult,
+    optional={
+        "attempt_index": None,
+        "lease_id": None,
+        "lease_epoch": None,
+        "attempt_id": None,
+        "percent": None,
+        "message": None,
+    },
 )
 
 
@@ -2244,6 +2708,12 @@ from ff_update_quota_policy(
     p_jitter_ms => %(jitter_ms)s::bigint
 )""",
     UpdateQuotaPolicyResult,
+    optional={
+        "window_seconds": None,
+        "max_requests_per_window": None,
+        "max_concurrent": None,
+        "jitter_ms": None,
+    },
 )
 
 
@@ -2267,6 +2737,13 @@ from ff_wait_children_execution(
     p_source => %(source)s::text
 )""",
     WaitChildrenResult,
+    optional={
+        "attempt_index": None,
+        "lease_id": None,
+        "lease_epoch": None,
+        "attempt_id": None,
+        "source": "lease_holder",
+    },
 )
 
 
@@ -2278,4 +2755,5 @@ from ff_watch_stream(
     p_ttl_ms => %(ttl_ms)s::integer
 )""",
     WatchStreamResult,
+    optional={"ttl_ms": 60000},
 )

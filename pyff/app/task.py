@@ -273,7 +273,7 @@ class Task(Generic[*Ts, R]):
         return {
             "execution_kind": self.name,
             "policy": self._policy,
-            "required_capabilities": sorted(self.options.needs),
+            "required_capabilities": tuple(sorted(self.options.needs)),
             "namespace": self.app.namespace,
             "payload_encoding": self.signature.encoding,
         }

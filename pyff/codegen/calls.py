@@ -44,8 +44,9 @@ def statements_module(functions: Iterable[Function], shapes: Iterable[Shape]) ->
     return module(
         "from typing import Final",
         _results_import(shapes),
-        "from pyff.statement import Statement, at_most_one, converting, many, nothing, one",
+        "from pyff.statement import Statement, array, at_most_one, converting, jsonb, many, nothing, one",
         "from pyff.statement import public_state, value",
+        "from pyff.types import EMPTY_OBJECT",
         *map(_statement, functions),
     )
 
@@ -56,7 +57,7 @@ def async_methods_module(functions: Iterable[Function], shapes: Iterable[Shape])
         "from typing import TypeVar\nfrom uuid import UUID\n\nfrom psycopg import AsyncConnection",
         "from pyff._generated import statements",
         _results_import(shapes),
-        "from pyff.statement import Statement, array, jsonb",
+        "from pyff.statement import Statement",
         f"from pyff.strict import {', '.join(sorted(STRICT.values()))}",
         "from pyff.types import EMPTY_OBJECT, JsonValue",
         'T = TypeVar("T")',
@@ -91,15 +92,33 @@ def _statement(function: Function) -> str:
     return f'''
 {_constant(function)}: Final[Statement[{_answer(function)}]] = {_reader(function)}(
     """{_sql(function)}""",
-    {_maker(function)}
+    {_maker(function)}{_optional(function)}
 )
 '''
 
 
+def _optional(function: Function) -> str:
+    """The defaults of the arguments that have one, and what others of some types go through."""
+    defaults = [
+        f'"{identifier(argument.name)}": {default_literal(argument)}'
+        for argument in function.arguments
+        if argument.optional
+    ]
+    converters = [
+        f'"{identifier(argument.name)}": {argument_converter(argument)}'
+        for argument in function.arguments
+        if argument_converter(argument)
+    ]
+    text = f"optional={{{', '.join(defaults)}}}," if defaults else ""
+    return f"{text}converters={{{', '.join(converters)}}}," if converters else text
+
+
 def _sql(function: Function) -> str:
-    """Columns by name, not `*`: a newer database may have more of them."""
+    """Columns by name, not `*`: a newer database may have more of them. Lists of texts and bytes go in the binary
+    format: nothing in them has to be quoted, and found again."""
     arguments = ",\n".join(
-        f"    {argument.name} => %({identifier(argument.name)})s::{argument.type}"
+        f"    {argument.name} => %({identifier(argument.name)})"
+        f"{'b' if argument.type in ('bytea[]', 'text[]') else 's'}::{argument.type}"
         for argument in function.arguments
     )
     call = f"{function.name}(\n{arguments}\n)" if arguments else f"{function.name}()"
@@ -113,7 +132,7 @@ def _method(function: Function) -> str:
     required = [_parameter(argument) for argument in function.arguments if not argument.optional]
     optional = [_parameter(argument) for argument in function.arguments if argument.optional]
     parameters = ["self", *required, "*", *optional, "conn: AsyncConnection[object] | None = None"]
-    values = ",\n".join(map(_value, function.arguments))
+    values = ",\n".join(f'"{name}": {name}' for name in (identifier(a.name) for a in function.arguments))
     call = f"await self._call(statements.{_constant(function)}, {{{values}}}, conn)"
     name, strict = _method_name(function), STRICT.get(function.name)
 
@@ -135,11 +154,6 @@ def _method(function: Function) -> str:
 def _parameter(argument: Argument) -> str:
     default = f" = {default_literal(argument)}" if argument.optional else ""
     return f"{identifier(argument.name)}: {argument_annotation(argument)}{default}"
-
-
-def _value(argument: Argument) -> str:
-    name, converter = identifier(argument.name), argument_converter(argument)
-    return f'"{name}": {converter}({name})' if converter else f'"{name}": {name}'
 
 
 def _documentation(function: Function) -> str:
@@ -181,7 +195,7 @@ def _maker(function: Function) -> str:
     columns = function.columns or (_scalar(function),)
     converters = {i: column_converter(column) for i, column in enumerate(columns)}
     entries = ", ".join(f"{i}: {converter}" for i, converter in converters.items() if converter)
-    return f"converting({name}, {{{entries}}})" if entries else name
+    return f"converting({name}, {{{entries}}})," if entries else f"{name},"
 
 
 def _scalar(function: Function) -> Column:

@@ -26,7 +26,7 @@ def test_an_older_client_works_on_a_later_schema(upgraded, dsn):
     require_current(upgraded)
     for name, statement in STATEMENTS.items():
         # NULL for every argument: refused by the function, if at all, and never for its signature or its columns.
-        nothing = dict.fromkeys(re.findall(r"%\((\w+)\)s", statement.sql))
+        nothing = dict.fromkeys(re.findall(r"%\((\w+)\)[sb]", statement.sql))
         try:
             with upgraded.transaction():
                 found = upgraded.execute(statement.sql, nothing)
