@@ -45,10 +45,12 @@ class Statement(Generic[Result_co]):
         return text, given
 
     def _text(self, names: tuple[str, ...]) -> bytes:
-        head, _, rest = self.sql.partition("(\n")
-        lines = rest.removesuffix("\n)").split(",\n") if rest else []
-        kept = [line for line in lines if line.partition("%(")[2].partition(")")[0] in names]
-        text = "{}(\n{}\n)".format(head, ",\n".join(kept)) if rest else self.sql
+        text: str = self.sql
+        if self._optional:
+            head, _, rest = text.partition("(\n")
+            lines = rest.removesuffix("\n)").split(",\n")
+            kept = [line for line in lines if line.partition("%(")[2].partition(")")[0] in names]
+            text = "{}(\n{}\n)".format(head, ",\n".join(kept))
         return self._texts.setdefault(names, text.encode())
 
 

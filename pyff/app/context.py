@@ -35,7 +35,8 @@ from pyff._generated.errors import (
     WaitpointNotPending,
     WaitTimeout,
 )
-from pyff._generated.results import ObserveSignalsRow, ReadStepsRow, RecordStepResult, SuspendRow, UsageResult
+from pyff._generated.results import ReadStepsRow, SuspendRow, UsageResult
+from pyff.app.answer import ANSWER, ENTER
 from pyff.app.control import DuplicateStep, Paused, TaskFailed
 from pyff.app.derived import derived, derived_execution
 from pyff.app.handle import Handle
@@ -44,6 +45,7 @@ from pyff.app.run import Call, Run, Shield
 from pyff.app.values import Signal, Token
 from pyff.codecs.codec import BYTES, JSON, codec_of, from_json, to_json
 from pyff.engine import Engine
+from pyff.statement import Statement
 from pyff.types import JsonValue
 
 if TYPE_CHECKING:
@@ -289,34 +291,36 @@ class Ctx:
         if rows[0].outcome == "suspended":
             self._pause()
         self._run.pausing = False
-        suspension_id = rows[0].suspension_id
-        came = self._steady(self._engine.observe_signals, self._run.handle, suspension_id=suspension_id)
-        return self._answered(name, came)
+        (made,) = self._fenced(self._ended, ANSWER, wait=name, suspension_id=rows[0].suspension_id)
+        return _signal(name, made.result)
 
-    def _answered(self, name: str, came: list[ObserveSignalsRow]) -> Signal:
-        return _signal(name, (self._record_answer(name, came)).result)
-
-    def _record_answer(self, name: str, came: list[ObserveSignalsRow]) -> RecordStepResult:
-        return self._fenced(
-            self._engine.record_step, name=f"pyff:wait:{name}", result=_stored(came), result_encoding=JSON
-        )
+    def _ended(
+        self,
+        handle: str,
+        statement: Statement[list[ReadStepsRow]],
+        wait: str | None = None,
+        suspension_id: UUID | None = None,
+    ) -> list[ReadStepsRow]:
+        """Records the signal that ended a wait."""
+        arguments = {
+            "handle": handle,
+            "wait": wait,
+            "suspension_id": suspension_id,
+            "execution_id": self._run.execution_id,
+        }
+        return self._engine._call(statement, arguments, None)
 
     def _enter(self) -> None:
         """Before the code of a task that goes on: the signal that ended its wait is recorded at once. If the code fails
         before it gets to the wait again, nobody is asked for it a second time."""
         if not self.resumed:
             return
-        came = self._steady(self._engine.observe_signals, self._run.handle, matched_only=True)
-        if not came:
-            return
-        name = came[-1].waitpoint_key
-        place = f"pyff:wait:{name}"
-        found = self._recorded(place)
-        if found is None and self._steps is not None:
-            made = self._record_answer(name, came)
-            self._steps[place] = ReadStepsRow(
-                place, made.result, made.result_encoding, made.attempt_index, made.recorded_at_ms, ""
-            )
+        found = self._fenced(self._ended, ENTER)
+        known = {row.name: row for row in found}
+        read = [row for row in found if row.cursor]
+        if len(read) >= PAGE:
+            known |= self._read_steps(read[-1].cursor)
+        self._steps = known
 
     def _suspend_with_token(
         self, name: str, options: dict[str, Any], on_token: Callable[[Token], object]
@@ -497,11 +501,10 @@ class Ctx:
                     self._steps = self._read_steps()
         return self._steps.get(name)
 
-    def _read_steps(self) -> dict[str, ReadStepsRow]:
+    def _read_steps(self, after: str | None = None) -> dict[str, ReadStepsRow]:
         found: dict[str, ReadStepsRow] = {}
         if self._run.handle_kind == "fresh" and not self._run.attempt_index:
             return found
-        after = None
         while rows := self._steady(self._engine.read_steps, self._run.execution_id, after=after):
             found.update((row.name, row) for row in rows)
             after = rows[-1].cursor
@@ -587,25 +590,6 @@ def _frame(data: bytes | str | JsonValue) -> tuple[bytes, str]:
     if isinstance(data, str):
         return data.encode(), "utf8"
     return to_json(data), JSON
-
-
-def _stored(came: list[ObserveSignalsRow]) -> bytes:
-    """The signal that ended a wait: the last one that counts. None, if an operator ended it."""
-    counting = [signal for signal in came if signal.matched]
-    if not counting:
-        return to_json({"name": "resumed", "source_type": "operator"})
-    last = counting[-1]
-    if last.source_type == "engine" and last.signal_name == TIMEOUT:
-        return to_json({"name": TIMEOUT, "source_type": "engine"})
-    payload = None if last.payload is None else last.payload.hex()
-    return to_json(
-        {
-            "name": last.signal_name,
-            "payload": payload,
-            "source": last.source_identity,
-            "source_type": last.source_type,
-        }
-    )
 
 
 def _signal(wait: str, stored: bytes | None) -> Signal:
