@@ -17,7 +17,7 @@ CLAIM: Final = """
 COMPLETE: Final = """
     select r.ordinal, r.error_kind
       from set_config('lock_timeout', %(patience_ms)s::text, true) w(ms)
-     cross join lateral ff_complete_many(p_handles => %(handles)s, p_results => %(results)s,
+     cross join lateral ff_complete_many(p_handles => %(handles)b::text[], p_results => %(results)b::bytea[],
                                          p_result_encoding => case when w.ms <> '' then %(encoding)s::text end) r
      where r.outcome <> 'completed'
 """
@@ -27,7 +27,7 @@ committed yet would keep all the others in the call waiting: LockNotAvailable th
 RENEW: Final = """
     select r.ordinal, r.lease_expires_at_ms - ff_now_ms(), r.error_kind
       from set_config('lock_timeout', %(patience_ms)s::text, true) w(ms)
-     cross join lateral ff_renew_many(p_handles => %(handles)s,
+     cross join lateral ff_renew_many(p_handles => %(handles)b::text[],
                                       p_lease_ttl_ms => case when w.ms <> '' then %(ttl_ms)s::bigint end) r
 """
 

@@ -263,6 +263,18 @@ def test_every_argument_reaches_its_own_parameter_with_its_own_type(declared):
         assert statement.sql.count("=>") == len(function.arguments)
 
 
+def test_what_is_at_its_default_is_left_to_the_function(declared):
+    recorder = Recorder()
+    for function in declared:
+        required = {python_name(name): [name] for name, _, default in function.arguments if default is None}
+        getattr(recorder, function.method)(**required)
+        text, sent = recorder.sent[0].call(recorder.sent[1])
+        assert set(sent) == set(required), function.name
+        assert text.decode().count("=>") == len(required), function.name
+        for name in required:
+            assert f"%({name})" in text.decode()
+
+
 def sent_by(function):
     recorder = Recorder()
     getattr(recorder, function.method)(**{python_name(name): [] for name, _, _ in function.arguments})

@@ -94,6 +94,20 @@ def test_an_engine_on_a_pool_commits_each_call_and_leaves_the_pool_open(dsn, db,
             assert conn.execute("select 1").fetchone() == (1,)
 
 
+def connections(db):
+    query = "select count(*) from pg_stat_activity where application_name = 'pyff' and datname = current_database()"
+    return db.execute(query).fetchone()[0]
+
+
+def test_calls_one_after_another_share_one_connection(engine, db):
+    """Each connection has to learn every function, and keeps its own memory for that."""
+    assert {engine.ping() and connections(db) for _ in range(3)} == {1}
+
+
+async def test_async_calls_one_after_another_share_one_connection(async_engine, db):
+    assert {await async_engine.ping() and connections(db) for _ in range(3)} == {1}
+
+
 def test_threads_share_an_engine(engine, db):
     barrier = threading.Barrier(8)
 
