@@ -6,6 +6,7 @@ import subprocess
 import sys
 import uuid
 
+from tests.event_readers.support import settle
 from tests.postgres.helpers import until
 from tests.sql import create, one, rows, table, take
 from tests.streams.support import append
@@ -154,6 +155,7 @@ def test_events_are_printed_filtered_and_followed(db, pyff):
     second = create(db)
     claim = take(db)
     one(db, "ff_fail", handle=claim["handle"], reason="oh", classification="permanent")
+    settle(db)
     said = pyff("events", "--execution", first).out.splitlines()
     assert [line.split("  ")[1] for line in said] == [
         "lease/acquired",
