@@ -258,36 +258,37 @@ class AsyncEngine(AsyncMethods):
         conn: AsyncConnection[object] | None,
     ) -> T:
         joined = conn or self._connection_in_transaction()
+        text, values = statement.call(arguments)
         try:
             if joined is not None:
-                return await self._execute(joined, statement, arguments)
-            return await self._retrying(statement, arguments)
+                return await self._execute(joined, statement, text, values)
+            return await self._retrying(statement, text, values)
         except psycopg.Error as error:
             translated = translate(error)
             if translated is error:
                 raise
             raise translated from error
 
-    async def _retrying(self, statement: Statement[T], arguments: Mapping[str, object]) -> T:
+    async def _retrying(self, statement: Statement[T], text: bytes, values: dict[str, object]) -> T:
         for pause in PAUSES:
             try:
-                return await self._once(statement, arguments)
+                return await self._once(statement, text, values)
             except COLLISIONS as error:
                 if isinstance(error, InternalError_) and not replaced(error):
                     raise
                 await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
         try:
-            return await self._once(statement, arguments)
+            return await self._once(statement, text, values)
         except (SerializationFailure, DeadlockDetected) as error:
             raise RetryExhausted(detail={"sqlstate": error.sqlstate, "attempts": len(PAUSES) + 1}) from error
 
-    async def _once(self, statement: Statement[T], arguments: Mapping[str, object]) -> T:
+    async def _once(self, statement: Statement[T], text: bytes, values: dict[str, object]) -> T:
         conn = await self._take()
         try:
             if conn.autocommit:
-                return await self._execute(conn, statement, arguments)
+                return await self._execute(conn, statement, text, values)
             async with conn.transaction():
-                return await self._execute(conn, statement, arguments)
+                return await self._execute(conn, statement, text, values)
         finally:
             await self._give_back(conn)
 
@@ -298,8 +299,11 @@ class AsyncEngine(AsyncMethods):
         try:
             if conn.autocommit:
                 yield conn
-            else:
+            elif self._pool is None:
                 async with conn.transaction():
+                    yield conn
+            else:
+                async with conn:
                     yield conn
         finally:
             await self._give_back(conn)
@@ -316,12 +320,12 @@ class AsyncEngine(AsyncMethods):
             await self._pool.putconn(conn)
 
     async def _execute(
-        self, conn: AsyncConnection[object], statement: Statement[T], arguments: Mapping[str, object]
+        self, conn: AsyncConnection[object], statement: Statement[T], text: bytes, values: dict[str, object]
     ) -> T:
         if not self._checked:
             await self._check_schema(conn)
         async with AsyncCursor(conn, row_factory=args_row(statement.make)) as cursor:
-            await cursor.execute(*statement.call(arguments), prepare=self._prepare, binary=True)
+            await cursor.execute(text, values, prepare=self._prepare, binary=True)
             return statement.read(await cursor.fetchall())
 
     def _connection_in_transaction(self) -> AsyncConnection[object] | None:
@@ -334,8 +338,13 @@ class AsyncEngine(AsyncMethods):
             if not self._opened:
                 probe = await AsyncConnection.connect(self._dsn)  # a pool would hide why it fails
                 await probe.close()
-                await pool.open(wait=True)  # or the first call would find none, and have a second one made
+                await pool.open()
                 self._opened = True
+                # The first call would find no connection, and have a second one made. pool.wait would not do: if it is
+                # interrupted, or some of min_size cannot be had, the pool is lost.
+                until = monotonic() + 1
+                while pool.min_size and not pool.get_stats()["pool_available"] and monotonic() < until:
+                    await asyncio.sleep(0.001)
 
     async def _check_schema(self, conn: AsyncConnection[object]) -> None:
         from pyff.migrate import require_current_async

@@ -259,36 +259,37 @@ class Engine(Methods):
         conn: Connection[object] | None,
     ) -> T:
         joined = conn or self._connection_in_transaction()
+        text, values = statement.call(arguments)
         try:
             if joined is not None:
-                return self._execute(joined, statement, arguments)
-            return self._retrying(statement, arguments)
+                return self._execute(joined, statement, text, values)
+            return self._retrying(statement, text, values)
         except psycopg.Error as error:
             translated = translate(error)
             if translated is error:
                 raise
             raise translated from error
 
-    def _retrying(self, statement: Statement[T], arguments: Mapping[str, object]) -> T:
+    def _retrying(self, statement: Statement[T], text: bytes, values: dict[str, object]) -> T:
         for pause in PAUSES:
             try:
-                return self._once(statement, arguments)
+                return self._once(statement, text, values)
             except COLLISIONS as error:
                 if isinstance(error, InternalError_) and not replaced(error):
                     raise
                 time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
         try:
-            return self._once(statement, arguments)
+            return self._once(statement, text, values)
         except (SerializationFailure, DeadlockDetected) as error:
             raise RetryExhausted(detail={"sqlstate": error.sqlstate, "attempts": len(PAUSES) + 1}) from error
 
-    def _once(self, statement: Statement[T], arguments: Mapping[str, object]) -> T:
+    def _once(self, statement: Statement[T], text: bytes, values: dict[str, object]) -> T:
         conn = self._take()
         try:
             if conn.autocommit:
-                return self._execute(conn, statement, arguments)
+                return self._execute(conn, statement, text, values)
             with conn.transaction():
-                return self._execute(conn, statement, arguments)
+                return self._execute(conn, statement, text, values)
         finally:
             self._give_back(conn)
 
@@ -299,8 +300,11 @@ class Engine(Methods):
         try:
             if conn.autocommit:
                 yield conn
-            else:
+            elif self._pool is None:
                 with conn.transaction():
+                    yield conn
+            else:
+                with conn:
                     yield conn
         finally:
             self._give_back(conn)
@@ -317,12 +321,12 @@ class Engine(Methods):
             self._pool.putconn(conn)
 
     def _execute(
-        self, conn: Connection[object], statement: Statement[T], arguments: Mapping[str, object]
+        self, conn: Connection[object], statement: Statement[T], text: bytes, values: dict[str, object]
     ) -> T:
         if not self._checked:
             self._check_schema(conn)
         with Cursor(conn, row_factory=args_row(statement.make)) as cursor:
-            cursor.execute(*statement.call(arguments), prepare=self._prepare, binary=True)
+            cursor.execute(text, values, prepare=self._prepare, binary=True)
             return statement.read(cursor.fetchall())
 
     def _connection_in_transaction(self) -> Connection[object] | None:
@@ -335,8 +339,13 @@ class Engine(Methods):
             if not self._opened:
                 probe = Connection.connect(self._dsn)  # a pool would hide why it fails
                 probe.close()
-                pool.open(wait=True)  # or the first call would find none, and have a second one made
+                pool.open()
                 self._opened = True
+                # The first call would find no connection, and have a second one made. pool.wait would not do: if it is
+                # interrupted, or some of min_size cannot be had, the pool is lost.
+                until = monotonic() + 1
+                while pool.min_size and not pool.get_stats()["pool_available"] and monotonic() < until:
+                    time.sleep(0.001)
 
     def _check_schema(self, conn: Connection[object]) -> None:
         from pyff.migrate import require_current

@@ -35,7 +35,7 @@ class Statement(Generic[Result_co]):
         given = {
             name: value
             for name, value in arguments.items()
-            if name not in optional or value != optional[name]
+            if name not in optional or not _same(value, optional[name])
         }
         names = tuple(given)
         text = self._texts.get(names) or self._text(names)
@@ -90,6 +90,11 @@ def nothing(
     converters: Mapping[str, Callable[[Any], object]] = NONE,
 ) -> Statement[None]:
     return Statement(sql, value, lambda items: None, optional, converters)
+
+
+def _same(value: object, default: object) -> bool:
+    """Not for those that are equal in a way of their own."""
+    return value is default or (type(value) is type(default) and value == default)
 
 
 def value(column: T) -> T:

@@ -395,7 +395,7 @@ from ff_claim(
     p_lane_id => %(lane_id)s::text,
     p_worker_id => %(worker_id)s::text,
     p_worker_instance_id => %(worker_instance_id)s::text,
-    p_capabilities => %(capabilities)b::text[],
+    p_capabilities => %(capabilities)s::text[],
     p_lease_ttl_ms => %(lease_ttl_ms)s::bigint,
     p_namespace => %(namespace)s::text
 )""",
@@ -427,7 +427,7 @@ from ff_claim_for_worker(
     p_lane_id => %(lane_id)s::text,
     p_worker_id => %(worker_id)s::text,
     p_worker_instance_id => %(worker_instance_id)s::text,
-    p_capabilities => %(capabilities)b::text[],
+    p_capabilities => %(capabilities)s::text[],
     p_grant_ttl_ms => %(grant_ttl_ms)s::bigint,
     p_namespace => %(namespace)s::text
 )""",
@@ -476,7 +476,7 @@ from ff_claim_many(
     p_worker_id => %(worker_id)s::text,
     p_worker_instance_id => %(worker_instance_id)s::text,
     p_limit => %(limit)s::integer,
-    p_capabilities => %(capabilities)b::text[],
+    p_capabilities => %(capabilities)s::text[],
     p_lease_ttl_ms => %(lease_ttl_ms)s::bigint,
     p_namespace => %(namespace)s::text
 )""",
@@ -554,7 +554,7 @@ from ff_complete_execution(
 COMPLETE_MANY: Final[Statement[list[CompleteManyRow]]] = many(
     """select ordinal, outcome, public_state, terminal_at_ms, replayed, error_kind
 from ff_complete_many(
-    p_handles => %(handles)b::text[],
+    p_handles => %(handles)s::text[],
     p_results => %(results)b::bytea[],
     p_result_encoding => %(result_encoding)s::text
 )""",
@@ -568,7 +568,7 @@ CREATE_BUDGET: Final[Statement[CreateBudgetResult]] = one(
     """select outcome, budget_id, next_reset_at_ms
 from ff_create_budget(
     p_budget_id => %(budget_id)s::text,
-    p_dimensions => %(dimensions)b::text[],
+    p_dimensions => %(dimensions)s::text[],
     p_hard_limits => %(hard_limits)s::bigint[],
     p_soft_limits => %(soft_limits)s::bigint[],
     p_scope_type => %(scope_type)s::text,
@@ -603,7 +603,7 @@ from ff_create_execution(
     p_priority => %(priority)s::integer,
     p_policy => %(policy)s::jsonb,
     p_tags => %(tags)s::jsonb,
-    p_required_capabilities => %(required_capabilities)b::text[],
+    p_required_capabilities => %(required_capabilities)s::text[],
     p_delay_until_ms => %(delay_until_ms)s::bigint,
     p_delay_ms => %(delay_ms)s::bigint,
     p_deadline_at_ms => %(deadline_at_ms)s::bigint,
@@ -640,12 +640,12 @@ CREATE_EXECUTIONS: Final[Statement[list[CreateExecutionsRow]]] = many(
 from ff_create_executions(
     p_lane_id => %(lane_id)s::text,
     p_payloads => %(payloads)b::bytea[],
-    p_idempotency_keys => %(idempotency_keys)b::text[],
+    p_idempotency_keys => %(idempotency_keys)s::text[],
     p_priorities => %(priorities)s::integer[],
     p_execution_kind => %(execution_kind)s::text,
     p_policy => %(policy)s::jsonb,
     p_tags => %(tags)s::jsonb,
-    p_required_capabilities => %(required_capabilities)b::text[],
+    p_required_capabilities => %(required_capabilities)s::text[],
     p_delay_until_ms => %(delay_until_ms)s::bigint,
     p_delay_ms => %(delay_ms)s::bigint,
     p_deadline_at_ms => %(deadline_at_ms)s::bigint,
@@ -731,7 +731,7 @@ from ff_create_schedule(
     p_priority => %(priority)s::integer,
     p_policy => %(policy)s::jsonb,
     p_tags => %(tags)s::jsonb,
-    p_required_capabilities => %(required_capabilities)b::text[],
+    p_required_capabilities => %(required_capabilities)s::text[],
     p_namespace => %(namespace)s::text,
     p_start_at_ms => %(start_at_ms)s::bigint,
     p_end_at_ms => %(end_at_ms)s::bigint,
@@ -1211,7 +1211,7 @@ from ff_issue_claim_grant(
     p_execution_id => %(execution_id)s::text,
     p_worker_id => %(worker_id)s::text,
     p_worker_instance_id => %(worker_instance_id)s::text,
-    p_capabilities => %(capabilities)b::text[],
+    p_capabilities => %(capabilities)s::text[],
     p_grant_ttl_ms => %(grant_ttl_ms)s::bigint,
     p_admission_summary => %(admission_summary)s::text
 )""",
@@ -1242,7 +1242,7 @@ from ff_issue_reclaim_grant(
     p_execution_id => %(execution_id)s::text,
     p_worker_id => %(worker_id)s::text,
     p_worker_instance_id => %(worker_instance_id)s::text,
-    p_capabilities => %(capabilities)b::text[],
+    p_capabilities => %(capabilities)s::text[],
     p_grant_ttl_ms => %(grant_ttl_ms)s::bigint
 )""",
     IssueReclaimGrantResult,
@@ -1601,7 +1601,7 @@ from ff_read_completions(
     p_namespace => %(namespace)s::text,
     p_tags => %(tags)s::jsonb,
     p_execution_id => %(execution_id)s::text,
-    p_event_types => %(event_types)b::text[],
+    p_event_types => %(event_types)s::text[],
     p_partition => %(partition)s::integer,
     p_max_scan => %(max_scan)s::integer,
     p_watermark => %(watermark)s::boolean
@@ -1652,7 +1652,7 @@ from ff_read_events(
     p_namespace => %(namespace)s::text,
     p_tags => %(tags)s::jsonb,
     p_execution_id => %(execution_id)s::text,
-    p_event_types => %(event_types)b::text[],
+    p_event_types => %(event_types)s::text[],
     p_partition => %(partition)s::integer,
     p_max_scan => %(max_scan)s::integer,
     p_watermark => %(watermark)s::boolean
@@ -1678,7 +1678,7 @@ READ_EXEC_CORE_FIELDS: Final[Statement[list[ReadExecCoreFieldsRow]]] = many(
     """select field, value
 from ff_read_exec_core_fields(
     p_execution_id => %(execution_id)s::text,
-    p_fields => %(fields)b::text[]
+    p_fields => %(fields)s::text[]
 )""",
     ReadExecCoreFieldsRow,
     converters={"fields": array},
@@ -1723,7 +1723,7 @@ from ff_read_flow_events(
     p_namespace => %(namespace)s::text,
     p_tags => %(tags)s::jsonb,
     p_execution_id => %(execution_id)s::text,
-    p_event_types => %(event_types)b::text[],
+    p_event_types => %(event_types)s::text[],
     p_partition => %(partition)s::integer,
     p_max_scan => %(max_scan)s::integer,
     p_watermark => %(watermark)s::boolean
@@ -1753,7 +1753,7 @@ from ff_read_lease_events(
     p_namespace => %(namespace)s::text,
     p_tags => %(tags)s::jsonb,
     p_execution_id => %(execution_id)s::text,
-    p_event_types => %(event_types)b::text[],
+    p_event_types => %(event_types)s::text[],
     p_partition => %(partition)s::integer,
     p_max_scan => %(max_scan)s::integer,
     p_watermark => %(watermark)s::boolean
@@ -1783,7 +1783,7 @@ from ff_read_operator_events(
     p_namespace => %(namespace)s::text,
     p_tags => %(tags)s::jsonb,
     p_execution_id => %(execution_id)s::text,
-    p_event_types => %(event_types)b::text[],
+    p_event_types => %(event_types)s::text[],
     p_partition => %(partition)s::integer,
     p_max_scan => %(max_scan)s::integer,
     p_watermark => %(watermark)s::boolean
@@ -1824,7 +1824,7 @@ from ff_read_signal_events(
     p_namespace => %(namespace)s::text,
     p_tags => %(tags)s::jsonb,
     p_execution_id => %(execution_id)s::text,
-    p_event_types => %(event_types)b::text[],
+    p_event_types => %(event_types)s::text[],
     p_partition => %(partition)s::integer,
     p_max_scan => %(max_scan)s::integer,
     p_watermark => %(watermark)s::boolean
@@ -1892,7 +1892,7 @@ from ff_read_suspension_events(
     p_namespace => %(namespace)s::text,
     p_tags => %(tags)s::jsonb,
     p_execution_id => %(execution_id)s::text,
-    p_event_types => %(event_types)b::text[],
+    p_event_types => %(event_types)s::text[],
     p_partition => %(partition)s::integer,
     p_max_scan => %(max_scan)s::integer,
     p_watermark => %(watermark)s::boolean
@@ -1941,7 +1941,7 @@ from ff_read_worker_events(
     p_namespace => %(namespace)s::text,
     p_tags => %(tags)s::jsonb,
     p_execution_id => %(execution_id)s::text,
-    p_event_types => %(event_types)b::text[],
+    p_event_types => %(event_types)s::text[],
     p_partition => %(partition)s::integer,
     p_max_scan => %(max_scan)s::integer,
     p_watermark => %(watermark)s::boolean
@@ -2017,8 +2017,8 @@ REGISTER_WORKER: Final[Statement[RegisterWorkerResult]] = one(
 from ff_register_worker(
     p_worker_id => %(worker_id)s::text,
     p_worker_instance_id => %(worker_instance_id)s::text,
-    p_lanes => %(lanes)b::text[],
-    p_capabilities => %(capabilities)b::text[],
+    p_lanes => %(lanes)s::text[],
+    p_capabilities => %(capabilities)s::text[],
     p_liveness_ttl_ms => %(liveness_ttl_ms)s::bigint,
     p_namespace => %(namespace)s::text
 )""",
@@ -2085,7 +2085,7 @@ from ff_renew_lease(
 RENEW_MANY: Final[Statement[list[RenewManyRow]]] = many(
     """select ordinal, outcome, lease_expires_at_ms, error_kind
 from ff_renew_many(
-    p_handles => %(handles)b::text[],
+    p_handles => %(handles)s::text[],
     p_lease_ttl_ms => %(lease_ttl_ms)s::bigint
 )""",
     RenewManyRow,
@@ -2226,7 +2226,7 @@ SET_EVENT_FAMILY: Final[Statement[SetEventFamilyResult]] = one(
     """select family, muted, notify, retention_ms
 from ff_set_event_family(
     p_family => %(family)s::text,
-    p_muted => %(muted)b::text[],
+    p_muted => %(muted)s::text[],
     p_notify => %(notify)s::text,
     p_retention_ms => %(retention_ms)s::bigint
 )""",
@@ -2608,7 +2608,7 @@ TICK: Final[Statement[list[TickRow]]] = many(
     """select step, processed, errors, more, skipped, elapsed_ms
 from ff_tick(
     p_limit => %(limit)s::integer,
-    p_only => %(only)b::text[],
+    p_only => %(only)s::text[],
     p_force => %(force)s::boolean,
     p_max_ms => %(max_ms)s::integer
 )""",

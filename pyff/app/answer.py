@@ -8,7 +8,11 @@ from typing import Final
 from pyff._generated.results import ReadStepsRow
 from pyff.statement import Statement, many
 
-_ANSWER: Final = """with last as (
+ANSWER: Final[Statement[list[ReadStepsRow]]] = many(
+    """with known as materialized (
+    select s.name, s.result, s.result_encoding, s.attempt_index, s.recorded_at_ms, s.cursor
+      from ff_read_steps(p_execution_id => %(execution_id)s::text) s
+), last as (
     select g.*
       from ff_observe_signals(
                p_handle => %(handle)s::text, p_suspension_id => %(suspension_id)s::uuid, p_matched_only => true
@@ -23,28 +27,22 @@ _ANSWER: Final = """with last as (
                                        'source', l.source_identity, 'source_type', l.source_type)
            end as signal
       from (select %(wait)s::text) w(name) left join last l on true
-     where coalesce(w.name, l.waitpoint_key) is not null
-), made as (
-    select r.name, r.result, r.result_encoding, r.attempt_index, r.recorded_at_ms, '' as cursor
-      from ended e
-     cross join lateral ff_record_step(
-               p_handle => %(handle)s::text, p_name => 'pyff:wait:' || e.wait,
-               p_result => convert_to(e.signal::text, 'UTF8'), p_result_encoding => 'json') r
+     where w.name is not null
+        or l.waitpoint_key is not null
+           and not exists (select from known k where k.name = 'pyff:wait:' || l.waitpoint_key)
 )
-select m.name, m.result, m.result_encoding, m.attempt_index, m.recorded_at_ms, m.cursor from made m"""
-
-ANSWER: Final[Statement[list[ReadStepsRow]]] = many(_ANSWER, ReadStepsRow)
-"""Records what ended the wait `wait`: the last signal that counts, or an operator if there is none."""
-
-ENTER: Final[Statement[list[ReadStepsRow]]] = many(
-    _ANSWER
-    + """
+select r.name, r.result, r.result_encoding, r.attempt_index, r.recorded_at_ms, '' as cursor
+  from ended e
+ cross join lateral ff_record_step(
+           p_handle => %(handle)s::text, p_name => 'pyff:wait:' || e.wait,
+           p_result => convert_to(e.signal::text, 'UTF8'), p_result_encoding => 'json') r
 union all
-select s.name, s.result, s.result_encoding, s.attempt_index, s.recorded_at_ms, s.cursor
-  from ff_read_steps(p_execution_id => %(execution_id)s::text) s""",
+select k.name, k.result, k.result_encoding, k.attempt_index, k.recorded_at_ms, k.cursor from known k""",
     ReadStepsRow,
 )
-"""The same for the wait that ended last, if a signal ended it; and the steps recorded before, each with its cursor."""
+"""Records what ended a wait: the last signal that counts, or an operator if there is none. Without a name: the wait
+that ended last, if a signal ended it and no earlier run has recorded it. Returns that row, which has no cursor, and the
+steps that were recorded before."""
 
 
-__all__ = ["ANSWER", "ENTER"]
+__all__ = ["ANSWER"]

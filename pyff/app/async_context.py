@@ -35,7 +35,7 @@ from pyff._generated.errors import (
     WaitTimeout,
 )
 from pyff._generated.results import ReadStepsRow, SuspendRow, UsageResult
-from pyff.app.answer import ANSWER, ENTER
+from pyff.app.answer import ANSWER
 from pyff.app.async_handle import AsyncHandle
 from pyff.app.control import DuplicateStep, Paused, TaskFailed
 from pyff.app.derived import derived, derived_execution
@@ -45,7 +45,6 @@ from pyff.app.settle import settled
 from pyff.app.values import Signal, Token
 from pyff.async_engine import AsyncEngine
 from pyff.codecs.codec import BYTES, JSON, codec_of, from_json, to_json
-from pyff.statement import Statement
 from pyff.types import JsonValue
 
 if TYPE_CHECKING:
@@ -301,15 +300,11 @@ class AsyncCtx:
         if rows[0].outcome == "suspended":
             self._pause()
         self._run.pausing = False
-        (made,) = await self._fenced(self._ended, ANSWER, wait=name, suspension_id=rows[0].suspension_id)
-        return _signal(name, made.result)
+        made = await self._fenced(self._ended, wait=name, suspension_id=rows[0].suspension_id)
+        return _signal(name, next(row.result for row in made if not row.cursor))
 
     async def _ended(
-        self,
-        handle: str,
-        statement: Statement[list[ReadStepsRow]],
-        wait: str | None = None,
-        suspension_id: UUID | None = None,
+        self, handle: str, wait: str | None = None, suspension_id: UUID | None = None
     ) -> list[ReadStepsRow]:
         """Records the signal that ended a wait."""
         arguments = {
@@ -318,14 +313,14 @@ class AsyncCtx:
             "suspension_id": suspension_id,
             "execution_id": self._run.execution_id,
         }
-        return await self._engine._call(statement, arguments, None)
+        return await self._engine._call(ANSWER, arguments, None)
 
     async def _enter(self) -> None:
         """Before the code of a task that goes on: the signal that ended its wait is recorded at once. If the code fails
         before it gets to the wait again, nobody is asked for it a second time."""
         if not self.resumed:
             return
-        found = await self._fenced(self._ended, ENTER)
+        found = await self._fenced(self._ended)
         known = {row.name: row for row in found}
         read = [row for row in found if row.cursor]
         if len(read) >= PAGE:

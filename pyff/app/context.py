@@ -36,7 +36,7 @@ from pyff._generated.errors import (
     WaitTimeout,
 )
 from pyff._generated.results import ReadStepsRow, SuspendRow, UsageResult
-from pyff.app.answer import ANSWER, ENTER
+from pyff.app.answer import ANSWER
 from pyff.app.control import DuplicateStep, Paused, TaskFailed
 from pyff.app.derived import derived, derived_execution
 from pyff.app.handle import Handle
@@ -45,7 +45,6 @@ from pyff.app.run import Call, Run, Shield
 from pyff.app.values import Signal, Token
 from pyff.codecs.codec import BYTES, JSON, codec_of, from_json, to_json
 from pyff.engine import Engine
-from pyff.statement import Statement
 from pyff.types import JsonValue
 
 if TYPE_CHECKING:
@@ -291,15 +290,11 @@ class Ctx:
         if rows[0].outcome == "suspended":
             self._pause()
         self._run.pausing = False
-        (made,) = self._fenced(self._ended, ANSWER, wait=name, suspension_id=rows[0].suspension_id)
-        return _signal(name, made.result)
+        made = self._fenced(self._ended, wait=name, suspension_id=rows[0].suspension_id)
+        return _signal(name, next(row.result for row in made if not row.cursor))
 
     def _ended(
-        self,
-        handle: str,
-        statement: Statement[list[ReadStepsRow]],
-        wait: str | None = None,
-        suspension_id: UUID | None = None,
+        self, handle: str, wait: str | None = None, suspension_id: UUID | None = None
     ) -> list[ReadStepsRow]:
         """Records the signal that ended a wait."""
         arguments = {
@@ -308,14 +303,14 @@ class Ctx:
             "suspension_id": suspension_id,
             "execution_id": self._run.execution_id,
         }
-        return self._engine._call(statement, arguments, None)
+        return self._engine._call(ANSWER, arguments, None)
 
     def _enter(self) -> None:
         """Before the code of a task that goes on: the signal that ended its wait is recorded at once. If the code fails
         before it gets to the wait again, nobody is asked for it a second time."""
         if not self.resumed:
             return
-        found = self._fenced(self._ended, ENTER)
+        found = self._fenced(self._ended)
         known = {row.name: row for row in found}
         read = [row for row in found if row.cursor]
         if len(read) >= PAGE:

@@ -13,7 +13,7 @@ from pyff.app.handle import Handle
 from pyff.app.retry import Retry
 from pyff.app.schedule import CatchUp, Schedule
 from pyff.app.signature import Signature, signature_of
-from pyff.types import JsonValue
+from pyff.types import EMPTY_OBJECT, JsonValue
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -249,7 +249,7 @@ class Task(Generic[*Ts, R]):
             "payload": self.signature.encode(args),
             "idempotency_key": key,
             "priority": self.options.priority if priority is None else priority,
-            "tags": {**self.options.tags, **tags} if tags else self.options.tags,
+            "tags": ({**self.options.tags, **tags} if tags else self.options.tags) or EMPTY_OBJECT,
             "delay_ms": delay_ms,
             "delay_until_ms": at_ms,
         }
@@ -265,14 +265,14 @@ class Task(Generic[*Ts, R]):
             "payloads": payloads,
             "idempotency_keys": None if keys is None else list(keys),
             "priorities": None if priority is None else [priority] * len(payloads),
-            "tags": self.options.tags,
+            "tags": self.options.tags or EMPTY_OBJECT,
             "delay_ms": delay_ms,
         }
 
     def _common(self) -> dict[str, Any]:
         return {
             "execution_kind": self.name,
-            "policy": self._policy,
+            "policy": self._policy or EMPTY_OBJECT,
             "required_capabilities": tuple(sorted(self.options.needs)),
             "namespace": self.app.namespace,
             "payload_encoding": self.signature.encoding,

@@ -114,11 +114,11 @@ def _optional(function: Function) -> str:
 
 
 def _sql(function: Function) -> str:
-    """Columns by name, not `*`: a newer database may have more of them. Lists of texts and bytes go in the binary
-    format: nothing in them has to be quoted, and found again."""
+    """Columns by name, not `*`: a newer database may have more of them. Lists of bytes go in the binary format:
+    nothing in them has to be quoted, and found again."""
     arguments = ",\n".join(
         f"    {argument.name} => %({identifier(argument.name)})"
-        f"{'b' if argument.type in ('bytea[]', 'text[]') else 's'}::{argument.type}"
+        f"{'b' if argument.type == 'bytea[]' else 's'}::{argument.type}"
         for argument in function.arguments
     )
     call = f"{function.name}(\n{arguments}\n)" if arguments else f"{function.name}()"

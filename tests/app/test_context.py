@@ -298,6 +298,45 @@ def test_a_signal_that_came_before_the_wait_counts(app, engine, db):
     sound(db)
 
 
+def test_an_answer_that_was_recorded_is_not_recorded_again(app, engine, db):
+    """Whatever limits there are now: it was within them when it came."""
+    tokens: list[Token] = []
+
+    @app.task()
+    def charge(ctx: Ctx) -> str:
+        answer = ctx.wait("approval", on_token=tokens.append).name
+        ctx.sleep(1000)
+        return answer
+
+    handle = charge.enqueue()
+    drain(app, db)
+    send_signal(tokens[0], "large", {"text": "x" * 30_000}, conn=engine)
+    drain(app, db)
+    db.execute("select ff_set_setting('max_step_result_bytes', '5000')")
+    advance(db, 1000)
+    drain(app, db)
+    assert handle.result(0) == "large"
+    sound(db)
+
+
+def test_a_wait_among_thousands_of_steps_is_answered(app, engine, db):
+    tokens: list[Token] = []
+    ran: list[int] = []
+
+    @app.task()
+    def charge(ctx: Ctx) -> str:
+        for number in range(1003):
+            ctx.step(f"step {number}", ran.append, number)
+        return ctx.wait("approval", on_token=tokens.append).name
+
+    handle = charge.enqueue()
+    drain(app, db)
+    send_signal(tokens[0], "go", conn=engine)
+    drain(app, db)
+    assert handle.result(0) == "go"
+    assert ran == list(range(1003))
+
+
 def test_a_wait_without_a_token_is_answered_by_an_operator(app, engine, db):
     @app.task()
     def charge(ctx: Ctx) -> str:

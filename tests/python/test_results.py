@@ -7,6 +7,7 @@ from collections import OrderedDict
 from types import MappingProxyType
 from uuid import UUID
 
+import psycopg
 import pytest
 
 from pyff import CreateExecutionResult, PingResult, PublicState
@@ -64,6 +65,42 @@ def test_arguments_that_are_left_out_mean_what_sql_says(engine, db):
 def test_an_empty_array_and_an_empty_object_can_be_passed(engine):
     engine.create_execution("default", required_capabilities=[], tags={}, policy={})
     engine.create_execution("default", required_capabilities=(), idempotency_key=None, payload=None)
+
+
+class Series(list):
+    """Compares as numbers of some libraries do: item by item, and the answer is neither true nor false."""
+
+    def __eq__(self, other):
+        return Series(item == other for item in self)
+
+    def __ne__(self, other):
+        return Series(item != other for item in self)
+
+    def __bool__(self):
+        raise ValueError("ambiguous")
+
+    __hash__ = None
+
+
+def test_a_sequence_with_an_equality_of_its_own_can_be_passed(engine):
+    made = engine.create_executions("l", [b"x"], priorities=Series([7]), required_capabilities=Series(["a"]))
+    assert made[0].outcome == "created"
+    claim = engine.claim("l", "w", "w-1", capabilities=["a"])
+    assert claim.priority == 7
+
+
+@pytest.mark.parametrize("items", [[b"1", None, b""], [None], [], [bytearray(b"1"), memoryview(b"2")]])
+def test_payloads_of_a_batch_are_stored_as_they_are(engine, db, items):
+    engine.create_executions("l", items)
+    stored = db.execute("select payload from ff_exec_input order by execution_id").fetchall()
+    assert [row[0] for row in stored] == [None if item is None else bytes(item) for item in items]
+
+
+def test_a_text_that_cannot_be_stored_is_refused_before_it_is_sent(engine, connect):
+    conn = connect(autocommit=False)
+    with pytest.raises(psycopg.DataError, match="NUL"):
+        engine.create_execution("l", required_capabilities=["a\0"], conn=conn)
+    assert engine.create_execution("l", conn=conn).outcome == "created"
 
 
 def test_a_string_is_no_array_of_its_letters(engine):

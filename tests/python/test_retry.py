@@ -172,6 +172,14 @@ async def test_a_real_deadlock_is_retried_by_the_async_engine(impatient, connect
     assert attempts() == 2
 
 
+def test_a_retry_sends_what_the_first_try_sent(engine, db, attempts):
+    """Arguments are read once: an iterator has nothing left for the second try."""
+    db.execute(FAILS.format(times=1, code="40001"))
+    made = engine.create_executions("l", (payload for payload in [b"a", b"b"]))
+    assert [row.outcome for row in made] == ["created", "created"]
+    assert attempts() > 1
+
+
 @pytest.mark.parametrize("code", ["40001", "40P01"])
 def test_the_third_retry_may_still_succeed(engine, db, attempts, code):
     db.execute(FAILS.format(times=3, code=code))

@@ -1,11 +1,14 @@
 """Whose transaction a call runs in, and who ends it."""
 
 import asyncio
+import contextlib
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
@@ -106,6 +109,27 @@ def test_calls_one_after_another_share_one_connection(engine, db):
 
 async def test_async_calls_one_after_another_share_one_connection(async_engine, db):
     assert {await async_engine.ping() and connections(db) for _ in range(3)} == {1}
+
+
+@pytest.mark.parametrize("ms", range(8))
+async def test_a_first_call_that_is_given_up_spoils_nothing(dsn, ms):
+    async with AsyncEngine(dsn) as engine:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(engine.ping(), ms / 1000)
+        assert await engine.ping()
+
+
+@pytest.mark.own_session("connects as another role")
+def test_an_engine_makes_do_with_fewer_connections_than_it_would_like(dsn, db):
+    db.execute("create role few login connection limit 1 in role ff_reader")
+    try:
+        with Engine(make_conninfo(dsn, user="few"), min_size=4, check_schema=False) as engine:
+            began = time.monotonic()
+            assert engine.ping()
+            assert time.monotonic() - began < 10
+            assert engine.ping()
+    finally:
+        db.execute("drop owned by few; drop role few")
 
 
 def test_threads_share_an_engine(engine, db):
