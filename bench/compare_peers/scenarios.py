@@ -24,7 +24,7 @@ class Sizes:
     """How much work; `drain` and others are multiplied with the size of a peer."""
 
     single: int = 1_000
-    drain: int = 80_000
+    drain: int = 60_000
     latencies: int = 40
     latency_s: float = 12.0
     signals: int = 20
@@ -32,7 +32,7 @@ class Sizes:
     chains: int = 600
     naps: int = 1_000
     kill_s: float = 45.0
-    routed: int = 60_000
+    routed: int = 40_000
     retained: int = 1_000_000
     longest_s: float = 25.0
 
