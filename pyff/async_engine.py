@@ -15,7 +15,7 @@ import psycopg
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg.errors import DeadlockDetected, InsufficientPrivilege, InternalError_, SerializationFailure
 from psycopg.pq import TransactionStatus
-from psycopg.rows import args_row
+from psycopg.rows import tuple_row
 from psycopg_pool import AsyncConnectionPool
 
 from pyff._generated.async_methods import AsyncMethods
@@ -324,9 +324,11 @@ class AsyncEngine(AsyncMethods):
     ) -> T:
         if not self._checked:
             await self._check_schema(conn)
-        async with AsyncCursor(conn, row_factory=args_row(statement.make)) as cursor:
-            await cursor.execute(text, values, prepare=self._prepare, binary=True)
-            return statement.read(await cursor.fetchall())
+        cursor = AsyncCursor(conn, row_factory=tuple_row)
+        await cursor.execute(text, values, prepare=self._prepare, binary=True)
+        rows = await cursor.fetchall()
+        make = statement.make
+        return statement.read([make(*row) for row in rows])
 
     def _connection_in_transaction(self) -> AsyncConnection[object] | None:
         conn = self._connection

@@ -16,7 +16,7 @@ import psycopg
 from psycopg import Connection, Cursor
 from psycopg.errors import DeadlockDetected, InsufficientPrivilege, InternalError_, SerializationFailure
 from psycopg.pq import TransactionStatus
-from psycopg.rows import args_row
+from psycopg.rows import tuple_row
 from psycopg_pool import ConnectionPool
 
 from pyff._generated.methods import Methods
@@ -325,9 +325,11 @@ class Engine(Methods):
     ) -> T:
         if not self._checked:
             self._check_schema(conn)
-        with Cursor(conn, row_factory=args_row(statement.make)) as cursor:
-            cursor.execute(text, values, prepare=self._prepare, binary=True)
-            return statement.read(cursor.fetchall())
+        cursor = Cursor(conn, row_factory=tuple_row)
+        cursor.execute(text, values, prepare=self._prepare, binary=True)
+        rows = cursor.fetchall()
+        make = statement.make
+        return statement.read([make(*row) for row in rows])
 
     def _connection_in_transaction(self) -> Connection[object] | None:
         conn = self._connection

@@ -70,12 +70,21 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
         host = Host(server.dsn, log)
         results["server"] = host.settings()
         _prepare(host, chosen, installed, results)
+        took: dict[str, float] = {}  # how long a round was
         for number in range(args.rounds):
             for scenario in args.scenarios:
-                if number < ROUNDS[scenario]:
-                    _round(host, scenario, installed, sizes=args.sizes, results=results)
-                    run["seconds"] = round(time.monotonic() - began)
-                    _keep(args.out, results)
+                since = time.monotonic()
+                if number >= ROUNDS[scenario]:
+                    continue
+                if number and since + took[scenario] - began > 60 * args.minutes:
+                    _say(
+                        f"{scenario}{number + 1}: left out, it would take more than {args.minutes:g} minutes in all"
+                    )
+                    continue
+                _round(host, scenario, installed, sizes=args.sizes, results=results)
+                took[scenario] = time.monotonic() - since
+                run["seconds"] = round(time.monotonic() - began)
+                _keep(args.out, results)
     return results
 
 
@@ -124,6 +133,12 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--scenarios", help=f"letters of {ALL} (default: all)")
     parser.add_argument("--rounds", type=int, help="repetitions of the short scenarios (default 3; quick 1)")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=29,
+        help="no second or third round that would not end by then (default 29)",
+    )
     parser.add_argument(
         "--out", type=Path, help="where the report goes (default docs/benchmarks; quick and tiny: cache)"
     )
