@@ -86,11 +86,11 @@ SCENARIOS = (
         " (heartbeats, rescue timers) of five seconds for everybody, or the shortest that the peer allows.",
         (
             _less("recovery_default", "recovered, defaults", "s"),
-            _less("lost_default", "not run in time", "tasks", log=False),
-            _less("doubled_default", "ran twice", "tasks", log=False),
+            _less("lost_default", "not run in time, defaults", "tasks", log=False),
+            _less("doubled_default", "ran twice, defaults", "tasks", log=False),
             _less("recovery_short", "recovered, short leases", "s"),
-            _less("lost_short", "not run in time", "tasks", log=False),
-            _less("doubled_short", "ran twice", "tasks", log=False),
+            _less("lost_short", "not run in time, short leases", "tasks", log=False),
+            _less("doubled_short", "ran twice, short leases", "tasks", log=False),
         ),
     ),
     Scenario(

@@ -23,7 +23,7 @@ Open = Callable[[], contextlib.AbstractContextManager[Place]]
 class Sizes:
     """How much work; `drain` and others are multiplied with the size of a peer."""
 
-    single: int = 1_000
+    single: int = 3_000
     drain: int = 60_000
     latencies: int = 40
     latency_s: float = 12.0
