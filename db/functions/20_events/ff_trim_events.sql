@@ -3,6 +3,8 @@ create or replace function ff_trim_events(p_limit int default 10000, out process
 language plpgsql volatile security definer
 set search_path from current
 set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
 set jit = off
 as $$
 declare
