@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from time import monotonic
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -283,41 +283,29 @@ class AsyncEngine(AsyncMethods):
             raise RetryExhausted(detail={"sqlstate": error.sqlstate, "attempts": len(PAUSES) + 1}) from error
 
     async def _once(self, statement: Statement[T], text: bytes, values: dict[str, object]) -> T:
-        conn = await self._take()
-        try:
-            if conn.autocommit:
-                return await self._execute(conn, statement, text, values)
-            async with conn.transaction():
-                return await self._execute(conn, statement, text, values)
-        finally:
-            await self._give_back(conn)
+        async with self._transaction() as conn:
+            return await self._execute(conn, statement, text, values)
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[AsyncConnection[object]]:
         """A connection on which one statement is one transaction."""
-        conn = await self._take()
-        try:
-            if conn.autocommit:
-                yield conn
-            elif self._pool is None:
-                async with conn.transaction():
-                    yield conn
-            else:
-                async with conn:
-                    yield conn
-        finally:
-            await self._give_back(conn)
-
-    async def _take(self) -> AsyncConnection[object]:
-        if self._pool is None:
-            return cast("AsyncConnection[object]", self._connection)
-        if not self._opened:
-            await self._open(self._pool)
-        return await _live(self._pool)
-
-    async def _give_back(self, conn: AsyncConnection[object]) -> None:
         if self._pool is not None:
-            await self._pool.putconn(conn)
+            if not self._opened:
+                await self._open(self._pool)
+            conn = await _live(self._pool)
+            try:
+                if conn.autocommit:
+                    yield conn
+                else:
+                    async with conn:
+                        yield conn
+            finally:
+                await self._pool.putconn(conn)
+        elif self._connection is not None and self._connection.autocommit:
+            yield self._connection
+        elif self._connection is not None:
+            async with self._connection.transaction():
+                yield self._connection
 
     async def _execute(
         self, conn: AsyncConnection[object], statement: Statement[T], text: bytes, values: dict[str, object]

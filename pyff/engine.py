@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -284,41 +284,29 @@ class Engine(Methods):
             raise RetryExhausted(detail={"sqlstate": error.sqlstate, "attempts": len(PAUSES) + 1}) from error
 
     def _once(self, statement: Statement[T], text: bytes, values: dict[str, object]) -> T:
-        conn = self._take()
-        try:
-            if conn.autocommit:
-                return self._execute(conn, statement, text, values)
-            with conn.transaction():
-                return self._execute(conn, statement, text, values)
-        finally:
-            self._give_back(conn)
+        with self._transaction() as conn:
+            return self._execute(conn, statement, text, values)
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection[object]]:
         """A connection on which one statement is one transaction."""
-        conn = self._take()
-        try:
-            if conn.autocommit:
-                yield conn
-            elif self._pool is None:
-                with conn.transaction():
-                    yield conn
-            else:
-                with conn:
-                    yield conn
-        finally:
-            self._give_back(conn)
-
-    def _take(self) -> Connection[object]:
-        if self._pool is None:
-            return cast("Connection[object]", self._connection)
-        if not self._opened:
-            self._open(self._pool)
-        return _live(self._pool)
-
-    def _give_back(self, conn: Connection[object]) -> None:
         if self._pool is not None:
-            self._pool.putconn(conn)
+            if not self._opened:
+                self._open(self._pool)
+            conn = _live(self._pool)
+            try:
+                if conn.autocommit:
+                    yield conn
+                else:
+                    with conn:
+                        yield conn
+            finally:
+                self._pool.putconn(conn)
+        elif self._connection is not None and self._connection.autocommit:
+            yield self._connection
+        elif self._connection is not None:
+            with self._connection.transaction():
+                yield self._connection
 
     def _execute(
         self, conn: Connection[object], statement: Statement[T], text: bytes, values: dict[str, object]

@@ -2,8 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, Final, Generic, LiteralString, TypeVar
+from typing import Any, Generic, LiteralString, TypedDict, TypeVar, Unpack
 
 from psycopg.types.json import Jsonb
 
@@ -11,6 +10,11 @@ from pyff.types import JsonValue, PublicState
 
 T = TypeVar("T")
 Result_co = TypeVar("Result_co", covariant=True)
+
+
+class Options(TypedDict, total=False):
+    optional: Mapping[str, object]  # the defaults of the arguments that have one
+    converters: Mapping[str, Callable[[Any], object]]  # what arguments of some types go through
 
 
 class Statement(Generic[Result_co]):
@@ -22,11 +26,11 @@ class Statement(Generic[Result_co]):
         sql: LiteralString,
         make: Callable[..., Any],  # the columns of one row, in order -> one item
         read: Callable[[list[Any]], Result_co],  # the items -> the result
-        optional: Mapping[str, object],
-        converters: Mapping[str, Callable[[Any], object]],
+        **options: Unpack[Options],
     ) -> None:
         self.sql, self.make, self.read = sql, make, read
-        self._optional, self._converters = optional, tuple(converters.items())
+        self._optional = options.get("optional", {})
+        self._converters = tuple(options.get("converters", {}).items())
         self._texts: dict[tuple[str, ...], bytes] = {}
 
     def call(self, arguments: Mapping[str, object]) -> tuple[bytes, dict[str, object]]:
@@ -54,42 +58,22 @@ class Statement(Generic[Result_co]):
         return self._texts.setdefault(names, text.encode())
 
 
-NONE: Final[Mapping[str, Any]] = MappingProxyType({})
-
-
-def one(
-    sql: LiteralString,
-    make: Callable[..., T],
-    optional: Mapping[str, object] = NONE,
-    converters: Mapping[str, Callable[[Any], object]] = NONE,
-) -> Statement[T]:
-    return Statement(sql, make, lambda items: items[0], optional, converters)
+def one(sql: LiteralString, make: Callable[..., T], **options: Unpack[Options]) -> Statement[T]:
+    return Statement(sql, make, lambda items: items[0], **options)
 
 
 def at_most_one(
-    sql: LiteralString,
-    make: Callable[..., T],
-    optional: Mapping[str, object] = NONE,
-    converters: Mapping[str, Callable[[Any], object]] = NONE,
+    sql: LiteralString, make: Callable[..., T], **options: Unpack[Options]
 ) -> Statement[T | None]:
-    return Statement(sql, make, lambda items: items[0] if items else None, optional, converters)
+    return Statement(sql, make, lambda items: items[0] if items else None, **options)
 
 
-def many(
-    sql: LiteralString,
-    make: Callable[..., T],
-    optional: Mapping[str, object] = NONE,
-    converters: Mapping[str, Callable[[Any], object]] = NONE,
-) -> Statement[list[T]]:
-    return Statement(sql, make, lambda items: items, optional, converters)
+def many(sql: LiteralString, make: Callable[..., T], **options: Unpack[Options]) -> Statement[list[T]]:
+    return Statement(sql, make, lambda items: items, **options)
 
 
-def nothing(
-    sql: LiteralString,
-    optional: Mapping[str, object] = NONE,
-    converters: Mapping[str, Callable[[Any], object]] = NONE,
-) -> Statement[None]:
-    return Statement(sql, value, lambda items: None, optional, converters)
+def nothing(sql: LiteralString, **options: Unpack[Options]) -> Statement[None]:
+    return Statement(sql, value, lambda items: None, **options)
 
 
 def _same(value: object, default: object) -> bool:

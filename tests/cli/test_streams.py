@@ -138,6 +138,18 @@ def test_a_full_disk_is_told(somewhere, monkeypatch, capfd):
     assert "No space left" in said
 
 
+def written(process, master, slave):
+    """All that a process writes to its terminal until it ends well."""
+    os.close(slave)
+    got = b""
+    with contextlib.suppress(OSError):
+        while piece := os.read(master, 65536):
+            got += piece
+    os.close(master)
+    assert process.wait(60) == 0, got
+    return got
+
+
 @pytest.mark.parametrize(("lines", "columns"), [(24, 80), (3, 10), (1, 1), (0, 0)])
 def test_a_terminal_of_any_size_will_do(db, dsn, lines, columns):
     create(db, "mail")
@@ -153,13 +165,7 @@ def test_a_terminal_of_any_size_will_do(db, dsn, lines, columns):
         [sys.executable, "-c", script],
         stdin=slave, stdout=slave, stderr=slave, env=environment(PYTHONPATH=str(ROOT), NO_COLOR="1"),
     )  # fmt: skip
-    os.close(slave)
-    got = b""
-    with contextlib.suppress(OSError):
-        while piece := os.read(master, 65536):
-            got += piece
-    os.close(master)
-    assert process.wait(60) == 0, got
+    got = written(process, master, slave)
     assert b"Traceback" not in got
     assert b"\x1b[3" not in got
     assert b"sound: clock" in got
@@ -174,13 +180,7 @@ def painted(command, dsn, **variables):
         stdin=subprocess.DEVNULL, stdout=slave, stderr=slave,
         env=environment(PYTHONPATH=str(ROOT), TERM="xterm") | variables,
     )  # fmt: skip
-    os.close(slave)
-    got = b""
-    with contextlib.suppress(OSError):
-        while piece := os.read(master, 65536):
-            got += piece
-    os.close(master)
-    assert process.wait(60) == 0, got
+    got = written(process, master, slave)
     return got.decode()
 
 

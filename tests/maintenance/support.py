@@ -11,6 +11,9 @@ from tests.suspension.support import seed, suspend
 
 IN_MS = 1000
 HOUR = 3_600_000
+# What somebody holds.
+FLOW = "select from ff_flow_core where flow_id = %s for update"
+EXECUTION = "select from ff_exec_core where execution_id::text = %s for update"
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,8 @@ from psycopg.types.json import Jsonb
 
 from tests.budgets.support import attach, budget, report, spend, used
 from tests.flows.graph import chain, fan_in, finish, flow, node, state, states
-from tests.maintenance.support import sweep, uuid_of
+from tests.maintenance.support import EXECUTION, FLOW, sweep, uuid_of
 from tests.sql import create, execution, one, rows, table, take, violations
-
-FLOW = "select from ff_flow_core where flow_id = %s for update"
-EXECUTION = "select from ff_exec_core where execution_id::text = %s for update"
 
 
 @pytest.fixture

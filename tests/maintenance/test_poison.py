@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.flows.graph import chain, fan_in, finish, flow, node, state
-from tests.maintenance.support import Due, errors, heal, poison, sweep, uuid_of
+from tests.maintenance.support import EXECUTION, FLOW, Due, errors, heal, poison, sweep, uuid_of
 from tests.sql import one, table, violations
 
 Moved = list[Callable[[], bool]]
@@ -27,7 +27,7 @@ def ends(db, holder, clock) -> tuple[Due, Moved]:
     made = []
     for _ in range(3):
         flow_id, (first, second) = chain(db, 2)
-        holder.execute("select from ff_flow_core where flow_id = %s for update", [flow_id])
+        holder.execute(FLOW, [flow_id])
         finish(db, first)
         clock.advance(1)
         made.append((flow_id, second))
@@ -41,9 +41,7 @@ def siblings(db, holder, clock) -> tuple[Due, Moved]:
     made = []
     for _ in range(3):
         flow_id, (winner, sibling), _ = fan_in(db, 2, "any_of")
-        holder.execute(
-            "select from ff_exec_core where execution_id::text = %s for update", [uuid_of(sibling)]
-        )
+        holder.execute(EXECUTION, [uuid_of(sibling)])
         finish(db, winner)
         clock.advance(1)
         made.append((flow_id, sibling))

@@ -7,11 +7,8 @@ from typing import Any
 import pytest
 
 from tests.flows.graph import begin, fan_in, finish, flow, link, node, state
-from tests.maintenance.support import IN_MS, sweep, uuid_of
+from tests.maintenance.support import EXECUTION, FLOW, IN_MS, sweep, uuid_of
 from tests.sql import create, execution, one, table, take, violations
-
-FLOW = "select from ff_flow_core where flow_id = %s for update"
-EXECUTION = "select from ff_exec_core where execution_id::text = %s for update"
 
 
 @pytest.fixture

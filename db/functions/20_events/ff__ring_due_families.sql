@@ -1,7 +1,7 @@
 -- Rings for the families that notify by tick and have events since the last time. Once per tick; returns how many rang.
 -- A transaction that began early may come last: its events have greater ids at smaller places. So the greatest id among
--- the last 100 places counts; settings, so that no statistics make the planner sort all of them. Locks a family only if it is
--- to ring, without waiting.
+-- the last 100 places counts; settings, so that no statistics make the planner sort all of them. Locks a family only if
+-- it is to ring, without waiting.
 create or replace function ff__ring_due_families() returns int
 language plpgsql volatile
 set enable_bitmapscan = off
