@@ -37,8 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput") or config.option.collectonly or os.environ.get("PYFF_TEST_DSN"):
         return
     try:
-        # On, but never at work: tests of plans make statistics of their own, others must not meet new ones half-way.
-        _server = temporary(autovacuum_naptime="1d", **modes.SERVER)
+        _server = temporary(**modes.SERVER)
     except PgError as error:
         raise pytest.UsageError(str(error)) from error
     os.environ["PYFF_TEST_DSN"] = _server.dsn
