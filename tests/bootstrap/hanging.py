@@ -9,8 +9,10 @@ import psycopg
 
 def test_that_never_ends(tmp_path: Path) -> None:
     with psycopg.connect(os.environ["PYFF_TEST_DSN"]) as connection:
-        print(connection.info.host)
-        Path(os.environ["HANGING_READY"]).write_text(connection.info.host)
+        ready = Path(os.environ["HANGING_READY"])
+        written = ready.with_suffix(".new")
+        written.write_text(connection.info.host)
+        written.rename(ready)  # whoever sees the file reads all of it
         time.sleep(600)
 
 

@@ -82,6 +82,7 @@ def test_an_interrupted_test_run_stops_its_server(environment, tmp_path):
     )
     until(ready.exists, seconds=60)
     directory = Path(ready.read_text())
+    assert directory.is_dir()
     started = time.monotonic()
     os.killpg(run.pid, signal.SIGINT)
     run.wait(timeout=30)
