@@ -142,6 +142,30 @@ def test_a_batch_reads_only_what_it_wants(db, clock, explained, capabilities):
     assert list(wasted(plans)) == []
 
 
+@pytest.mark.parametrize("function", ["ff_claim", "ff_claim_many"])
+def test_a_claim_over_many_sets_reads_little_more_than_it_takes(db, clock, explained, function):
+    clock.freeze()
+    hollow(db)
+    able = {"capabilities": [f"set{n}" for n in range(10)]}
+    for token in able["capabilities"]:
+        rows(
+            db, "ff_create_executions", lane_id="default", payloads=[b""] * 100, required_capabilities=[token]
+        )
+    limit = {"limit": 20} if function == "ff_claim_many" else {}
+    _, plans = explained(
+        function, lane_id="default", worker_id="w", worker_instance_id="w-1", **limit, **able
+    )
+    for plan in plans:
+        read = [
+            node["Actual Rows"] * node["Actual Loops"]
+            for node in nodes(plan["Plan"])
+            if node.get("Index Name") == "ff_exec_core_ready"
+        ]
+        assert sum(read) <= limit.get("limit", 1) + 10, plan["Query Text"]
+        assert not any(node["Node Type"] == "Sort" for node in nodes(plan["Plan"])) or not read
+    assert list(wasted(plans)) == []
+
+
 @pytest.mark.own_session("has its plans told to the session that asks, one transaction after the other")
 @pytest.mark.parametrize("before", [0, 1, 2])
 def test_a_batch_that_was_planned_while_the_tables_were_small_reads_no_more_later(

@@ -1,5 +1,7 @@
 """ff_create_executions, ff_claim_many, ff_complete_many, ff_renew_many: many at once, each as if it were alone."""
 
+import random
+
 import pytest
 
 from tests.sql import claim, create, events, execution, one, refused, rows, table, take, violations
@@ -132,6 +134,39 @@ def test_many_are_claimed_in_the_order_of_single_claims(db, clock):
     got = take_many(db, 5, capabilities=["x"]) + take_many(db, 5, capabilities=["x"])
     assert [row["execution_id"] for row in got] == [eid for _, _, eid in sorted(wanted)]
     assert violations(db) == []
+
+
+@pytest.mark.parametrize("sets", [1, 5, 15, 16, 20])
+@pytest.mark.parametrize("single", [False, True])
+def test_one_order_holds_over_any_number_of_sets(db, clock, sets, single):
+    clock.freeze()
+    draw = random.Random(sets)
+    wanted = []
+    for n in range(60):
+        needs = [f"set{draw.randrange(sets)}"] if draw.random() < 0.9 else []
+        priority = draw.choice([0, 0, 0, 5, 9000])
+        eid = create(db, priority=priority, required_capabilities=needs)
+        wanted.append((-priority, n // 3, eid.split(":")[-1], eid))
+        clock.advance(int(n % 3 == 2))
+    able = {"capabilities": [f"set{n}" for n in range(sets)]}
+    got = []
+    while more := [take(db, **able)] if single and len(got) < 60 else take_many(db, 7, **able):
+        got += more
+    assert [row["execution_id"] for row in got] == [eid for *_, eid in sorted(wanted)]
+    assert violations(db) == []
+
+
+@pytest.mark.parametrize("sets", [2, 20])
+def test_what_others_hold_is_stepped_over_in_every_set(db, connect, sets):
+    able = {"capabilities": [f"set{n}" for n in range(sets)]}
+    waiting = [create(db, required_capabilities=[f"set{n % sets}"]) for n in range(60)]
+    other = connect(autocommit=False)
+    held = {row["execution_id"] for row in take_many(other, 45, **able)}
+    db.execute("set statement_timeout = '10s'")
+    got = [row["execution_id"] for row in take_many(db, 60, **able)]
+    assert len(held) == 45
+    assert sorted([*held, *got]) == sorted(waiting)
+    other.rollback()
 
 
 def test_a_row_of_a_batch_claim_is_that_of_a_single_claim(db, clock):

@@ -54,6 +54,8 @@ begin
                     or coalesce((select f.claimable from ff_flow_core f where f.flow_id = c.flow_id), true))
              order by c.priority desc, c.created_at_ms, c.execution_id
              limit p_limit for update of c skip locked);
+    elsif cardinality(v_keys) <= 16 and not v_marked and not v_limited then
+        v_ids := ff__pick_merged(p_lane_id, v_keys, p_namespace, v_now, p_limit);
     else
         if v_limited then
             v_limited_keys := ff__covered_keys(p_lane_id, p_capabilities, true);
