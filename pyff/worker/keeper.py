@@ -21,6 +21,8 @@ MOST = 1_000
 MOST_PATIENCE_MS = 1_000
 """So long, or a twelfth of the lease, a renewal waits for whoever has changed an execution and not committed yet."""
 HEARTBEAT_S = 10.0
+ALARM_S, ALARMED_S = 10.0, 0.5
+"""So long, and so often, while others may take it for dead."""
 LIVENESS_MS = 30_000
 
 
@@ -35,12 +37,19 @@ class Keeper:
         self._poked = threading.Event()
         self._patience = Patience(0.05, max(0.05, min(2.0, ttl_ms / 10_000)))
         self._beat_at = 0.0
+        self._alarmed_until = 0.0
         self._patience_ms = max(10, min(MOST_PATIENCE_MS, ttl_ms // 12))
         self._held: set[str] = set()
         self.stopped = threading.Event()
 
     def poke(self) -> None:
         """Looks at all leases now: an operator did something."""
+        self._poked.set()
+
+    def beat(self) -> None:
+        """Gives signs of life for a while: the lock that was one is gone (peers.py)."""
+        self._alarmed_until = monotonic() + ALARM_S
+        self._beat_at = 0.0
         self._poked.set()
 
     def stop(self) -> None:
@@ -63,7 +72,7 @@ class Keeper:
             if self._patience.failures:
                 log.info("renewing leases again")
                 self._patience.restore()
-            self._poked.wait(min(pause, HEARTBEAT_S / 2))
+            self._poked.wait(min(pause, self._beat_every() / 2))
 
     def _renew(self, everything: bool) -> None:
         """Each claim and each renewal counts from the moment it was sent."""
@@ -122,7 +131,10 @@ class Keeper:
         ((outcome,),) = self._link.call(HEARTBEAT, self._registration)
         if outcome != "refreshed":
             self._link.call(REGISTER, {**self._registration, "liveness_ms": LIVENESS_MS})
-        self._beat_at = monotonic() + HEARTBEAT_S
+        self._beat_at = monotonic() + self._beat_every()
+
+    def _beat_every(self) -> float:
+        return ALARMED_S if monotonic() < self._alarmed_until else HEARTBEAT_S
 
 
 class Watch:

@@ -43,6 +43,8 @@ class Link:
         self._since: float | None = None
         self._guard = threading.Lock()
         self.calls = 0
+        self.session = 0
+        """Counts the connections that were made."""
 
     def connect(self) -> Connection[Any]:
         if self._connection is None:
@@ -54,6 +56,7 @@ class Link:
                     prepare_threshold=5 if self._prepare else None,
                     fallback_application_name="pyff-worker",
                 )
+                self.session += 1
             finally:
                 self._since = None
         return self._connection

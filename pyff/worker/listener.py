@@ -1,13 +1,16 @@
-"""Hears when work becomes ready, and when an operator interferes. Nothing depends on it: everybody polls too."""
+"""Hears when work becomes ready, and when an operator interferes; and holds the lock by which others see that this
+worker lives (peers.py). Nothing depends on it: everybody polls too, and leases run out."""
 
 import logging
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import psycopg
 from psycopg import Connection
 
 from pyff.worker.link import Patience
+from pyff.worker.statements import HOLD
 
 log = logging.getLogger("pyff.worker")
 
@@ -19,17 +22,23 @@ class Listener:
     def __init__(
         self,
         dsn: str,
+        instance_id: str,
+        *,
         on_lane: Callable[[str], None],
         on_operator: Callable[[], None],
         on_gap: Callable[[], None],
+        on_loss: Callable[[], None],
     ) -> None:
         self._dsn = dsn
+        self._instance_id = instance_id
         self._on_lane = on_lane
         self._on_operator = on_operator
         self._on_gap = on_gap
+        self._on_loss = on_loss
         self._patience = Patience()
         self.stopped = threading.Event()
         self.listening = False
+        self.holding = False
 
     def serve(self) -> None:
         while not self.stopped.is_set():
@@ -38,11 +47,13 @@ class Listener:
             except psycopg.Error as error:
                 if self.stopped.is_set():
                     return
+                if self.holding:
+                    self._on_loss()
                 if not self._patience.failures:
                     log.warning("not listening, only polling: %s", str(error).strip())
                 self.stopped.wait(self._patience.spend())
             finally:
-                self.listening = False
+                self.listening = self.holding = False
 
     def _listen(self) -> None:
         with Connection.connect(
@@ -53,6 +64,7 @@ class Listener:
             self.listening = True
             self._patience.restore()
             self._on_gap()  # what rang before is not heard again
+            direct = self._hold(connection)
             while not self.stopped.is_set():
                 for note in connection.notifies(timeout=1.0):
                     if note.channel == LANE:
@@ -61,4 +73,15 @@ class Listener:
                         self._on_operator()
                     if self.stopped.is_set():
                         return
-                connection.execute("select")  # notices a server that is gone
+                if direct and not self.holding:
+                    self._hold(connection)
+                else:
+                    connection.execute("select")  # notices a server that is gone
+
+    def _hold(self, connection: Connection[Any]) -> bool:
+        """Not behind a pooler, where the session is not this worker's: it may outlive it, or end before."""
+        ((pid,),) = connection.execute("select pg_backend_pid()")
+        if pid != connection.info.backend_pid:
+            return False
+        ((self.holding,),) = connection.execute(HOLD, {"instance_id": self._instance_id})
+        return True

@@ -61,3 +61,40 @@ GOODBYE: Final = """
 """
 
 TICK: Final = "select t.step, t.processed, t.errors, t.more from ff_tick(p_max_ms => %(max_ms)s) t"
+
+HOLD: Final = """
+    select pg_try_advisory_lock(hashtextextended('pyff worker ' || %(instance_id)s, 0))
+"""
+
+PLACE: Final = """
+    select w.cursor, w.worker_instance_id
+      from ff_list_workers(p_namespace => %(namespace)s, p_after => %(after)s, p_limit => %(limit)s) w
+"""
+
+LOOK: Final = """
+    with after as (
+        select w.* from ff_list_workers(p_namespace => %(namespace)s, p_after => %(place)s, p_limit => %(limit)s) w
+    ), near as (
+        select a.* from after a
+        union -- the list is a ring
+        select w.* from ff_list_workers(p_namespace => %(namespace)s,
+                                        p_limit => %(limit)s::int - (select count(*) from after)::int) w
+    )
+    select n.worker_instance_id, n.last_heartbeat_ms,
+           pg_try_advisory_xact_lock_shared(hashtextextended('pyff worker ' || n.worker_instance_id, 0))
+      from near n where n.worker_instance_id <> %(instance_id)s
+"""
+
+BURY: Final = """
+    with mine as materialized (
+        select pg_try_advisory_xact_lock(hashtextextended('pyff worker ' || %(peer)s, 0)) as got,
+               set_config('lock_timeout', %(patience_ms)s::text, true) as patience
+    )
+    select m.outcome, m.leases_revoked
+      from mine
+     cross join lateral ff_mark_worker_dead(p_worker_instance_id => case when mine.got then %(peer)s end,
+                                            p_reason => 'its session ended', p_namespace => %(namespace)s,
+                                            p_revoke_leases => true) m
+     where mine.got
+"""
+"""Locked, so that one of those who noticed does it, and nobody if the worker is back."""

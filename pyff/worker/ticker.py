@@ -1,4 +1,5 @@
-"""Maintenance in passing: a worker that has nothing to do runs ff_tick, which does what is due for everybody."""
+"""Maintenance in passing: a worker looks after its peers, and one that has nothing to do runs ff_tick, which does what
+is due for everybody."""
 
 import logging
 import threading
@@ -9,18 +10,26 @@ import psycopg
 
 from pyff.engine_error import EngineError
 from pyff.worker.link import Link, Patience
+from pyff.worker.peers import Peers
 from pyff.worker.statements import TICK
 
 log = logging.getLogger("pyff.worker")
 
 
 class Ticker:
-    """Once a second while the worker is idle, every ten seconds while it is not."""
+    """ff_tick once a second while the worker is idle, every ten seconds while it is not."""
 
     def __init__(
-        self, link: Link, idle: Callable[[], bool], *, every_s: float = 1.0, busy_s: float = 10.0
+        self,
+        link: Link,
+        peers: Peers,
+        idle: Callable[[], bool],
+        *,
+        every_s: float = 1.0,
+        busy_s: float = 10.0,
     ) -> None:
         self._link = link
+        self._peers = peers
         self._idle = idle
         self._every_s = every_s
         self._busy_s = busy_s
@@ -30,9 +39,10 @@ class Ticker:
     def serve(self) -> None:
         last = 0.0
         while not self.stopped.wait(self._every_s):
-            if not self._idle() and monotonic() - last < self._busy_s:
-                continue
             try:
+                self._peers.look()
+                if not self._idle() and monotonic() - last < self._busy_s:
+                    continue
                 rows = self._link.call(TICK, {"max_ms": 500})
             except (psycopg.Error, EngineError) as error:
                 if not self._patience.failures:

@@ -31,6 +31,7 @@ from pyff.worker.link import Link, conninfo
 from pyff.worker.listener import Listener
 from pyff.worker.loop import Loop
 from pyff.worker.observer import Observer
+from pyff.worker.peers import Peers
 from pyff.worker.state import State
 from pyff.worker.statements import CLAIM, GOODBYE
 from pyff.worker.threads import Threads
@@ -201,10 +202,18 @@ class Worker:
         self._spawn("renew", self._keeper.serve)
         self._spawn("report", self._finisher.serve)
         if self._listen_dsn is not None:
-            self._listener = Listener(self._listen_dsn, self._rung, self._keeper.poke, self._rung_all)
+            self._listener = Listener(
+                self._listen_dsn,
+                self.instance_id,
+                on_lane=self._rung,
+                on_operator=self._keeper.poke,
+                on_gap=self._rung_all,
+                on_loss=self._keeper.beat,
+            )
             self._spawn("listen", self._listener.serve)
         if "maintain" in self._links:
-            self._ticker = Ticker(self._links["maintain"], lambda: self._claimer.idle)
+            link = self._links["maintain"]
+            self._ticker = Ticker(link, Peers(link, identity), lambda: self._claimer.idle)
             self._spawn("maintain", self._ticker.serve)
         self._spawn("claim", self._claimer.serve)
         self._phase = "running"

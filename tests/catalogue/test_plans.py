@@ -208,6 +208,17 @@ def test_what_is_due_is_found_without_reading_what_is_not(db, clock, explained):
     assert list(wasted(ran)) == []
 
 
+def test_the_leases_of_a_worker_are_found_without_reading_what_has_ended_or_is_ready(db, clock, explained):
+    hollow(db)
+    crowd(db, clock)
+    (row,), plans = explained("ff_mark_worker_dead", worker_instance_id="w-1", revoke_leases=True)
+    assert row["leases_revoked"] == MANY
+    (plan,) = [plan for plan in plans if "order by c.execution_id" in plan["Query Text"]]
+    read = [node for node in nodes(plan["Plan"]) if node.get("Relation Name") == "ff_exec_core"]
+    assert [node.get("Index Name") for node in read] == ["ff_exec_core_due"]
+    assert list(wasted([p for p in plans if p is not plan])) == []
+
+
 def limited_crowd(db, clock):
     """A policy with many that run and two hundred slots left, a full one with many that are parked, and a budget."""
     crowd(db, clock)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pyff import App
+from pyff import App, Worker
 from pyff.cli import main, worker
 from pyff.cli.worker import load
 from pyff.failure import Failure
@@ -113,6 +113,20 @@ def test_a_second_signal_gives_back_at_once(shop, start, place):
     assert time.monotonic() - began < 15
     assert handle.state() == "resumable"
     assert handle.describe().retry_count == 0
+
+
+def test_the_work_of_a_killed_worker_goes_on_long_before_its_lease_ends(shop, start, place, dsn):
+    handle = shop["stepping"].enqueue()
+    first = start("--lease-ttl-ms", "120000")
+    until((place / "begun").exists)
+    with Worker(shop["stepping"].app, dsn, lease_ttl_ms=120_000) as second:
+        until(lambda: second._ticker is not None and second._ticker._peers._seen)
+        first.kill()
+        first.communicate()
+        recorded, again, _ = handle.result(60)
+    assert recorded == first.pid
+    assert again == os.getpid()
+    assert handle.describe().lease_reclaim_count == 1
 
 
 def test_a_step_recorded_before_a_crash_is_not_run_again_and_one_that_was_running_is(

@@ -9,6 +9,9 @@ create or replace function ff_mark_worker_dead(
 )
 language plpgsql volatile security definer
 set search_path from current
+set enable_seqscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_id uuid;
