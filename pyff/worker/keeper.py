@@ -21,23 +21,30 @@ MOST = 1_000
 MOST_PATIENCE_MS = 1_000
 """So long, or a twelfth of the lease, a renewal waits for whoever has changed an execution and not committed yet."""
 HEARTBEAT_S = 10.0
-ALARM_S, ALARMED_S = 10.0, 0.5
-"""So long, and so often, while others may take it for dead."""
+EXPOSED_S = 0.5
+"""So often while others would take it for dead (peers.py)."""
 LIVENESS_MS = 30_000
 
 
 class Keeper:
     """Renews everything that has used up a third of its time, in one call. Runs until the last task has ended."""
 
-    def __init__(self, state: State, link: Link, ttl_ms: int, registration: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        state: State,
+        link: Link,
+        ttl_ms: int,
+        registration: Mapping[str, object],
+        exposed: Callable[[], bool],
+    ) -> None:
         self._state = state
         self._link = link
+        self._exposed = exposed
         self._ttl_ms = ttl_ms
         self._registration = registration
         self._poked = threading.Event()
         self._patience = Patience(0.05, max(0.05, min(2.0, ttl_ms / 10_000)))
         self._beat_at = 0.0
-        self._alarmed_until = 0.0
         self._patience_ms = max(10, min(MOST_PATIENCE_MS, ttl_ms // 12))
         self._held: set[str] = set()
         self.stopped = threading.Event()
@@ -47,8 +54,7 @@ class Keeper:
         self._poked.set()
 
     def beat(self) -> None:
-        """Gives signs of life for a while: the lock that was one is gone (peers.py)."""
-        self._alarmed_until = monotonic() + ALARM_S
+        """Gives a sign of life now, and others often: the lock that was one is gone."""
         self._beat_at = 0.0
         self._poked.set()
 
@@ -134,7 +140,7 @@ class Keeper:
         self._beat_at = monotonic() + self._beat_every()
 
     def _beat_every(self) -> float:
-        return ALARMED_S if monotonic() < self._alarmed_until else HEARTBEAT_S
+        return EXPOSED_S if self._exposed() else HEARTBEAT_S
 
 
 class Watch:

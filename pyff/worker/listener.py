@@ -19,6 +19,8 @@ OPERATOR = "ff_event_operator"
 
 
 class Listener:
+    """`open` may come first: it makes the connection, and tells whether the lock is held."""
+
     def __init__(
         self,
         dsn: str,
@@ -36,9 +38,17 @@ class Listener:
         self._on_gap = on_gap
         self._on_loss = on_loss
         self._patience = Patience()
+        self._connection: Connection[Any] | None = None
         self.stopped = threading.Event()
         self.listening = False
         self.holding = False
+
+    def open(self) -> bool:
+        try:
+            self._connection = self._connect()
+        except psycopg.Error:
+            return False  # it will be tried again, and told
+        return self.holding
 
     def serve(self) -> None:
         while not self.stopped.is_set():
@@ -47,24 +57,32 @@ class Listener:
             except psycopg.Error as error:
                 if self.stopped.is_set():
                     return
-                if self.holding:
+                held, self.holding = self.holding, False
+                if held:
                     self._on_loss()
                 if not self._patience.failures:
                     log.warning("not listening, only polling: %s", str(error).strip())
                 self.stopped.wait(self._patience.spend())
             finally:
-                self.listening = self.holding = False
+                self.listening = False
 
-    def _listen(self) -> None:
-        with Connection.connect(
-            self._dsn, autocommit=True, fallback_application_name="pyff-worker"
-        ) as connection:
+    def _connect(self) -> Connection[Any]:
+        connection = Connection.connect(self._dsn, autocommit=True, fallback_application_name="pyff-worker")
+        try:
             connection.execute(f"listen {LANE}")
             connection.execute(f"listen {OPERATOR}")
+            self._hold(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _listen(self) -> None:
+        opened, self._connection = self._connection, None
+        with opened or self._connect() as connection:
             self.listening = True
             self._patience.restore()
             self._on_gap()  # what rang before is not heard again
-            direct = self._hold(connection)
             while not self.stopped.is_set():
                 for note in connection.notifies(timeout=1.0):
                     if note.channel == LANE:
@@ -73,15 +91,13 @@ class Listener:
                         self._on_operator()
                     if self.stopped.is_set():
                         return
-                if direct and not self.holding:
-                    self._hold(connection)
-                else:
+                if self.holding:
                     connection.execute("select")  # notices a server that is gone
+                else:
+                    self._hold(connection)
 
-    def _hold(self, connection: Connection[Any]) -> bool:
+    def _hold(self, connection: Connection[Any]) -> None:
         """Not behind a pooler, where the session is not this worker's: it may outlive it, or end before."""
         ((pid,),) = connection.execute("select pg_backend_pid()")
-        if pid != connection.info.backend_pid:
-            return False
-        ((self.holding,),) = connection.execute(HOLD, {"instance_id": self._instance_id})
-        return True
+        if pid == connection.info.backend_pid:
+            ((self.holding,),) = connection.execute(HOLD, {"instance_id": self._instance_id})

@@ -80,10 +80,12 @@ LOOK: Final = """
         select w.* from ff_list_workers(p_namespace => %(namespace)s,
                                         p_limit => %(limit)s::int - (select count(*) from after)::int) w
     )
-    select n.worker_instance_id, n.last_heartbeat_ms,
-           pg_try_advisory_xact_lock_shared(hashtextextended('pyff worker ' || n.worker_instance_id, 0))
-      from near n where n.worker_instance_id <> %(instance_id)s
+    select n.worker_instance_id, n.last_heartbeat_ms
+      from near n
+     where case when n.worker_instance_id <> %(instance_id)s and n.worker_instance_id like %(those)s
+                then pg_try_advisory_xact_lock_shared(hashtextextended('pyff worker ' || n.worker_instance_id, 0)) end
 """
+"""Neighbours that should hold a lock and do not."""
 
 BURY: Final = """
     with mine as materialized (

@@ -31,7 +31,7 @@ from pyff.worker.link import Link, conninfo
 from pyff.worker.listener import Listener
 from pyff.worker.loop import Loop
 from pyff.worker.observer import Observer
-from pyff.worker.peers import Peers
+from pyff.worker.peers import SESSION, Peers
 from pyff.worker.state import State
 from pyff.worker.statements import CLAIM, GOODBYE
 from pyff.worker.threads import Threads
@@ -50,7 +50,8 @@ class Worker:
     `lanes`: names, or names with weights ({"mail": 1, "billing": 3}: three times as often while both have work); by
     default those of the tasks. `slots`: how many tasks run at a time; plain functions in threads, coroutines on one
     event loop. `capabilities`: what executions with `needs` are matched against. `lease_ttl_ms`: after how long others
-    take over the work of a process that died; leases are renewed at a third of it.
+    take over the work of a machine that is gone, leases are renewed at a third of it; that of a process that died they
+    take over after two seconds.
 
     `run` blocks until SIGTERM or SIGINT: then it claims nothing more, lets running tasks finish for `drain_s` seconds
     and gives everything else back. A second signal gives back at once. As a context manager, or with `start` and
@@ -141,7 +142,6 @@ class Worker:
         kinds = {
             task.signature.is_async for task in self.app.tasks.values()
         }  # one that cannot be called is told now
-        self.instance_id = str(uuid4())  # never the host's name: a successor is somebody else
         self._state = State(self._slots, self._batch)
         # Two pools: a task inside a transaction may make a call, and must not wait for others that do the same.
         self._engine, self._transactions = (
@@ -152,9 +152,10 @@ class Worker:
             )
             for _ in range(2)
         )
+        name = str(uuid4())  # never the host's: a successor is somebody else
         identity = {
             "worker_id": self.worker_id,
-            "instance_id": self.instance_id,
+            "instance_id": name,
             "namespace": self.app.namespace,
             "capabilities": self._capabilities,
             "lanes": sorted(self._lanes.weights),
@@ -165,6 +166,19 @@ class Worker:
         except BaseException:
             self._engine.close()
             raise
+        self._listener: Listener | None = None
+        if self._listen_dsn is not None:
+            self._listener = Listener(
+                self._listen_dsn,
+                SESSION + name,
+                on_lane=self._rung,
+                on_operator=self._interfered,
+                on_gap=self._rung_all,
+                on_loss=self._lost_lock,
+            )
+            if self._listener.open():
+                identity["instance_id"] = SESSION + name
+        self.instance_id = str(identity["instance_id"])
         self._pid = os.getpid()
         state = self._state
         names = ["claim", "report", "renew"]
@@ -193,23 +207,14 @@ class Worker:
             observe=self._observe if self._observers else None,
             due=self._due,
         )
-        self._keeper = Keeper(state, self._links["renew"], self._ttl_ms, identity)
+        self._keeper = Keeper(state, self._links["renew"], self._ttl_ms, identity, self._exposed)
         self._watch = Watch(state, list(self._links.values()), CALL_TIMEOUT_S, self._unload)
-        self._listener: Listener | None = None
         self._ticker: Ticker | None = None
         self._background: dict[str, threading.Thread] = {}
         self._spawn("watch", self._watch.serve)
         self._spawn("renew", self._keeper.serve)
         self._spawn("report", self._finisher.serve)
-        if self._listen_dsn is not None:
-            self._listener = Listener(
-                self._listen_dsn,
-                self.instance_id,
-                on_lane=self._rung,
-                on_operator=self._keeper.poke,
-                on_gap=self._rung_all,
-                on_loss=self._keeper.beat,
-            )
+        if self._listener is not None:
             self._spawn("listen", self._listener.serve)
         if "maintain" in self._links:
             link = self._links["maintain"]
@@ -351,6 +356,10 @@ class Worker:
             except Exception:
                 log.exception("an observer failed")
 
+    def _exposed(self) -> bool:
+        """Others look for a lock that is not held."""
+        return self.instance_id.startswith(SESSION) and not (self._listener and self._listener.holding)
+
     def _due(self, lane: str, seconds: float) -> None:
         self._lanes.due(lane, seconds)
         self._state.room.set()
@@ -362,6 +371,12 @@ class Worker:
     def _rung_all(self) -> None:
         self._lanes.ring_all()
         self._state.room.set()
+
+    def _interfered(self) -> None:
+        self._keeper.poke()
+
+    def _lost_lock(self) -> None:
+        self._keeper.beat()
 
     def _give_back(self, run: Run) -> None:
         if not run.outcome:

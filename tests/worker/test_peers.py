@@ -29,9 +29,10 @@ def register(engine, dsn, connect):
     def register(*names):
         sessions = {}
         for name in names:
-            engine.register_worker(worker_id="host", worker_instance_id=name, lanes=["default"])
+            instance = {"instance_id": "session-" + name}
             sessions[name] = connect()
-            assert sessions[name].execute(HOLD, {"instance_id": name}).fetchone() == (True,)
+            assert sessions[name].execute(HOLD, instance).fetchone() == (True,)
+            engine.register_worker("host", instance["instance_id"], ["default"])
         return sessions
 
     return register
@@ -43,7 +44,7 @@ def watcher(dsn):
 
     def watcher(name):
         links.append(Link(dsn, "maintain"))
-        return Peers(links[-1], {"instance_id": name, "namespace": "default"})
+        return Peers(links[-1], {"instance_id": "session-" + name, "namespace": "default"})
 
     yield watcher
     for link in links:
@@ -55,12 +56,12 @@ def holders(db, worker):
 
 
 def take(db, instance):
-    worker = {"worker_id": "host", "worker_instance_id": instance}
+    worker = {"worker_id": "host", "worker_instance_id": "session-" + instance}
     return one(db, "ff_claim", lane_id="default", lease_ttl_ms=60_000, **worker)
 
 
 def registered(db):
-    return [row["worker_instance_id"] for row in rows(db, "ff_list_workers")]
+    return [row["worker_instance_id"].removeprefix("session-") for row in rows(db, "ff_list_workers")]
 
 
 @pytest.fixture
@@ -95,15 +96,18 @@ def test_leases_of_a_worker_whose_session_ended_are_revoked_after_a_while(pair, 
     assert violations(db) == []
 
 
-def test_a_heartbeat_after_the_end_of_the_session_is_a_sign_of_life(pair, monkeypatch, engine):
+def test_as_long_as_there_are_heartbeats_it_lives_without_the_lock(pair, monkeypatch, engine):
     db, peers, end = pair
+    monkeypatch.setattr(module, "GRACE_S", 0.2)
     end()
-    peers.look()
-    until(lambda: engine.heartbeat_worker("b").outcome == "refreshed")
-    monkeypatch.setattr(module, "GRACE_S", 0.0)
-    for _ in range(3):
+    for _ in range(8):
+        assert engine.heartbeat_worker("session-b").outcome == "refreshed"
         peers.look()
+        time.sleep(0.1)
     assert registered(db) == ["a", "b"]
+    time.sleep(0.2)
+    peers.look()
+    assert registered(db) == ["a"]
 
 
 def test_a_worker_that_holds_its_lock_again_lives(pair, monkeypatch, connect):
@@ -111,15 +115,15 @@ def test_a_worker_that_holds_its_lock_again_lives(pair, monkeypatch, connect):
     end()
     peers.look()
     again = connect()
-    again.execute(HOLD, {"instance_id": "b"})
+    again.execute(HOLD, {"instance_id": "session-b"})
     monkeypatch.setattr(module, "GRACE_S", 0.0)
-    peers._bury("b")
+    peers._bury("session-b")
     for _ in range(3):
         peers.look()
     assert registered(db) == ["a", "b"]
 
 
-def test_a_worker_that_was_never_seen_with_a_lock_is_left_to_its_leases(
+def test_a_worker_that_holds_no_lock_by_its_name_is_left_to_its_leases(
     register, watcher, connect, monkeypatch, engine
 ):
     monkeypatch.setattr(module, "GRACE_S", 0.0)
@@ -128,10 +132,10 @@ def test_a_worker_that_was_never_seen_with_a_lock_is_left_to_its_leases(
     peers = watcher("a")
     for _ in range(3):
         peers.look()
-    assert registered(connect()) == ["a", "b"]
+    assert registered(connect()) == ["b", "a"]
 
 
-def test_who_has_lost_its_own_session_knows_nothing_of_others(pair, monkeypatch):
+def test_who_has_lost_its_own_session_waits_for_others_to_come_back(pair, monkeypatch):
     """After a crash of the server nobody holds a lock, and all are on their way back."""
     db, peers, end = pair
     monkeypatch.setattr(module, "GRACE_S", 0.0)
@@ -140,19 +144,23 @@ def test_who_has_lost_its_own_session_knows_nothing_of_others(pair, monkeypatch)
     for _ in range(3):
         peers.look()
     assert registered(db) == ["a", "b"]
+    peers._trust_from = 0
+    peers.look()
+    assert registered(db) == ["a"]
 
 
-def test_each_looks_at_the_few_that_come_next_and_the_list_is_a_ring(register, watcher, monkeypatch):
+def test_each_looks_at_the_few_that_come_next_and_the_list_is_a_ring(db, register, watcher, monkeypatch):
     monkeypatch.setattr(module, "NEIGHBOURS", 3)
     monkeypatch.setattr(module, "PAGE", 2)
-    register(*"abcdef")
-    for name, seen in {"a": "bcd", "d": "aef", "e": "abf", "f": "abc"}.items():
+    for session in register(*"abcdef").values():
+        session.execute("select pg_advisory_unlock_all()")
+    for name, near in {"a": "bcd", "d": "aef", "e": "abf", "f": "abc"}.items():
         peers = watcher(name)
         peers.look()
-        assert sorted(peers._seen) == list(seen), name
+        assert sorted(peers._suspects) == [f"session-{n}" for n in near], name
     monkeypatch.setattr(module, "NEIGHBOURS", 20)
     peers.look()
-    assert sorted(peers._seen) == list("abcde")
+    assert len(peers._suspects) == 5
 
 
 def test_work_of_the_dead_that_somebody_holds_is_tried_again(pair, monkeypatch, connect, caplog):
@@ -167,7 +175,7 @@ def test_work_of_the_dead_that_somebody_holds_is_tried_again(pair, monkeypatch, 
         peers.look()
         assert "somebody holds its work" in caplog.text
         other.rollback()
-    peers._bury("b")
+    peers._bury("session-b")
     assert registered(db) == ["a"]
     assert one(db, "ff_describe_execution", execution_id=eid)["ownership_state"] == "lease_revoked"
 
@@ -177,12 +185,14 @@ def test_one_of_those_who_noticed_does_it(pair, watcher, connect, monkeypatch, c
     monkeypatch.setattr(module, "GRACE_S", 0.0)
     end()
     with connect(autocommit=False) as other:
-        other.execute("select pg_advisory_xact_lock(hashtextextended('pyff worker ' || 'b', 0))")  # is at it
-        peers._bury("b")
+        other.execute(
+            "select pg_advisory_xact_lock(hashtextextended('pyff worker session-b', 0))"
+        )  # is at it
+        peers._bury("session-b")
         assert registered(db) == ["a", "b"]
         other.rollback()
-    peers._bury("b")
-    peers._bury("b")
+    peers._bury("session-b")
+    peers._bury("session-b")
     assert registered(db) == ["a"]
     assert len(table(db, "select from ff_event where event_type = 'marked_dead'")) == 1
 
@@ -201,7 +211,7 @@ def test_a_worker_that_loses_the_session_but_lives_keeps_its_work(app, work, db,
     handle = patient.enqueue()
     until(lambda: runs)
     second = work(lease_ttl_ms=60_000, slots=1)
-    until(lambda: first.instance_id in second._ticker._peers._seen)
+    until(lambda: second._ticker._peers._session)
     if not back:
         first._listener._dsn = "host=/nowhere"
     (pid,) = holders(db, first)

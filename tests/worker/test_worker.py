@@ -513,7 +513,7 @@ def test_a_worker_is_registered_while_it_works(app, work, db):
         "select worker_id, worker_instance_id, lanes, capabilities from ff_worker_registry"
     ).fetchone()
     assert row == ("box", worker.instance_id, ["default"], ["gpu"])
-    assert uuid.UUID(worker.instance_id)
+    assert uuid.UUID(worker.instance_id.removeprefix("session-"))
 
 
 def test_waits_and_children_go_through_real_slots(app, work, db, engine):
