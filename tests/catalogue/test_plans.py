@@ -166,6 +166,28 @@ def test_a_claim_over_many_sets_reads_little_more_than_it_takes(db, clock, expla
     assert list(wasted(plans)) == []
 
 
+@pytest.mark.parametrize("function", ["ff_claim", "ff_claim_many"])
+def test_what_a_claim_over_many_sets_may_not_take_is_not_looked_up_one_by_one(db, clock, explained, function):
+    clock.freeze()
+    hollow(db)
+    able = {"capabilities": ["arm", "gpu"]}
+    for namespace in ("other", "default"):
+        for token in able["capabilities"]:
+            batch = {"payloads": [b""] * 100, "required_capabilities": [token], "namespace": namespace}
+            rows(db, "ff_create_executions", lane_id="default", **batch)
+        clock.advance(1)
+    worker = {"worker_id": "w", "worker_instance_id": "w-1", "namespace": "default"}
+    found, plans = explained(function, lane_id="default", **worker, **able)
+    assert {row["namespace"] for row in found} == {"default"}
+    for plan in plans:
+        looks = [
+            node["Actual Loops"]
+            for node in nodes(plan["Plan"])
+            if node.get("Index Name") == "ff_exec_core_pkey"
+        ]
+        assert sum(looks) <= 10, plan["Query Text"]
+
+
 @pytest.mark.own_session("has its plans told to the session that asks, one transaction after the other")
 @pytest.mark.parametrize("before", [0, 1, 2])
 def test_a_batch_that_was_planned_while_the_tables_were_small_reads_no_more_later(

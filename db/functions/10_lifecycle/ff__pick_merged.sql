@@ -1,7 +1,7 @@
 -- Locks the first executions of a lane that wait for a worker with one of up to sixteen capability sets and need no
 -- admission, up to p_limit, in the order of claims. Returns their ids in that order. For lanes without marks.
 -- The sets are merged as they are read, row by row (Merge Append), so that nothing is read but what is locked, one row
--- of each other set, and what others hold. That needs one ordered scan per set, hence the repetition; sets that are not
+-- of each other set, and what is passed over: what others hold, what is reserved, other namespaces, stopped flows. That needs one ordered scan per set, hence the repetition; sets that are not
 -- given (NULL) cost next to nothing. Each row is locked by a look-up of its own: a lock on the join would have the whole
 -- merge run again for every row that another session has changed meanwhile.
 create or replace function ff__pick_merged(
@@ -23,81 +23,113 @@ begin
                     (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
                       where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[1]
                         and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
+                        and (p_namespace is null or c.namespace = p_namespace)
                       order by c.priority desc, c.created_at_ms, c.execution_id)
                      union all
                     (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
                       where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[2]
                         and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
+                        and (p_namespace is null or c.namespace = p_namespace)
                       order by c.priority desc, c.created_at_ms, c.execution_id)
                      union all
                     (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
                       where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[3]
                         and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
+                        and (p_namespace is null or c.namespace = p_namespace)
                       order by c.priority desc, c.created_at_ms, c.execution_id)
                      union all
                     (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
                       where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[4]
                         and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
+                        and (p_namespace is null or c.namespace = p_namespace)
                       order by c.priority desc, c.created_at_ms, c.execution_id)
                      union all
                     (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
                       where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[5]
                         and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
+                        and (p_namespace is null or c.namespace = p_namespace)
                       order by c.priority desc, c.created_at_ms, c.execution_id)
                      union all
                     (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
                       where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[6]
                         and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
+                        and (p_namespace is null or c.namespace = p_namespace)
                       order by c.priority desc, c.created_at_ms, c.execution_id)
                      union all
                     (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
                       where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[7]
                         and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
+                        and (p_namespace is null or c.namespace = p_namespace)
                       order by c.priority desc, c.created_at_ms, c.execution_id)
                      union all
                     (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
                       where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[8]
                         and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
+                        and (p_namespace is null or c.namespace = p_namespace)
                       order by c.priority desc, c.created_at_ms, c.execution_id)
                      union all
                     (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
                       where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[9]
                         and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
+                        and (p_namespace is null or c.namespace = p_namespace)
                       order by c.priority desc, c.created_at_ms, c.execution_id)
                      union all
                     (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
                       where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[10]
                         and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
+                        and (p_namespace is null or c.namespace = p_namespace)
                       order by c.priority desc, c.created_at_ms, c.execution_id)
                      union all
                     (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
                       where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[11]
                         and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
+                        and (p_namespace is null or c.namespace = p_namespace)
                       order by c.priority desc, c.created_at_ms, c.execution_id)
                      union all
                     (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
                       where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[12]
                         and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
+                        and (p_namespace is null or c.namespace = p_namespace)
                       order by c.priority desc, c.created_at_ms, c.execution_id)
                      union all
                     (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
                       where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[13]
                         and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
+                        and (p_namespace is null or c.namespace = p_namespace)
                       order by c.priority desc, c.created_at_ms, c.execution_id)
                      union all
                     (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
                       where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[14]
                         and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
+                        and (p_namespace is null or c.namespace = p_namespace)
                       order by c.priority desc, c.created_at_ms, c.execution_id)
                      union all
                     (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
                       where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[15]
                         and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
+                        and (p_namespace is null or c.namespace = p_namespace)
                       order by c.priority desc, c.created_at_ms, c.execution_id)
                      union all
                     (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
                       where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[16]
                         and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
+                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
+                        and (p_namespace is null or c.namespace = p_namespace)
                       order by c.priority desc, c.created_at_ms, c.execution_id)
                   ) u
                  order by u.priority desc, u.created_at_ms, u.execution_id
