@@ -21,29 +21,21 @@ MOST = 1_000
 MOST_PATIENCE_MS = 1_000
 """So long, or a twelfth of the lease, a renewal waits for whoever has changed an execution and not committed yet."""
 HEARTBEAT_S = 10.0
-EXPOSED_S = 0.5
-"""So often while others would take it for dead (peers.py)."""
 LIVENESS_MS = 30_000
+ATTEND_S = 0.8
+"""A session that was ended is made again so soon that others do not take this worker for dead (peers.py)."""
 
 
 class Keeper:
     """Renews everything that has used up a third of its time, in one call. Runs until the last task has ended."""
 
-    def __init__(
-        self,
-        state: State,
-        link: Link,
-        ttl_ms: int,
-        registration: Mapping[str, object],
-        exposed: Callable[[], bool],
-    ) -> None:
+    def __init__(self, state: State, link: Link, ttl_ms: int, registration: Mapping[str, object]) -> None:
         self._state = state
         self._link = link
-        self._exposed = exposed
         self._ttl_ms = ttl_ms
         self._registration = registration
         self._poked = threading.Event()
-        self._patience = Patience(0.05, max(0.05, min(2.0, ttl_ms / 10_000)))
+        self._patience = Patience(0.05, max(0.05, min(ATTEND_S, ttl_ms / 10_000)))
         self._beat_at = 0.0
         self._patience_ms = max(10, min(MOST_PATIENCE_MS, ttl_ms // 12))
         self._held: set[str] = set()
@@ -51,11 +43,6 @@ class Keeper:
 
     def poke(self) -> None:
         """Looks at all leases now: an operator did something."""
-        self._poked.set()
-
-    def beat(self) -> None:
-        """Gives a sign of life now, and others often: the lock that was one is gone."""
-        self._beat_at = 0.0
         self._poked.set()
 
     def stop(self) -> None:
@@ -68,6 +55,7 @@ class Keeper:
             everything = self._poked.is_set()
             self._poked.clear()
             try:
+                self._link.attend()
                 self._renew(everything)
                 self._beat()
             except (psycopg.Error, EngineError) as error:
@@ -78,7 +66,7 @@ class Keeper:
             if self._patience.failures:
                 log.info("renewing leases again")
                 self._patience.restore()
-            self._poked.wait(min(pause, self._beat_every() / 2))
+            self._poked.wait(min(pause, ATTEND_S))
 
     def _renew(self, everything: bool) -> None:
         """Each claim and each renewal counts from the moment it was sent."""
@@ -137,10 +125,7 @@ class Keeper:
         ((outcome,),) = self._link.call(HEARTBEAT, self._registration)
         if outcome != "refreshed":
             self._link.call(REGISTER, {**self._registration, "liveness_ms": LIVENESS_MS})
-        self._beat_at = monotonic() + self._beat_every()
-
-    def _beat_every(self) -> float:
-        return EXPOSED_S if self._exposed() else HEARTBEAT_S
+        self._beat_at = monotonic() + HEARTBEAT_S
 
 
 class Watch:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import socket
 import threading
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from psycopg.rows import tuple_row
 
 from pyff.engine import PAUSES, replaced
 from pyff.errors import translate
+from pyff.worker.statements import HOLD
 
 KEEPALIVE = {
     "connect_timeout": 10,
@@ -33,33 +35,66 @@ def conninfo(dsn: str) -> str:
 
 
 class Link:
-    """`age` tells how long the call that is on has been going; `abort` ends it, from another thread."""
+    """`age` tells how long the call that is on has been going; `abort` ends it, from another thread.
 
-    def __init__(self, dsn: str, name: str, *, prepare: bool = True) -> None:
+    `instance_id`: whose lock each session of this link holds, see peers.py.
+    """
+
+    def __init__(self, dsn: str, name: str, *, prepare: bool = True, instance_id: str | None = None) -> None:
         self.name = name
+        self._instance_id = instance_id
         self._dsn = dsn
         self._prepare = prepare
         self._connection: Connection[Any] | None = None
         self._since: float | None = None
         self._guard = threading.Lock()
         self.calls = 0
-        self.session = 0
-        """Counts the connections that were made."""
+        self.sessions = 0
+        self.holding = False
 
     def connect(self) -> Connection[Any]:
         if self._connection is None:
             self._since = monotonic()
             try:
-                self._connection = Connection.connect(
+                connection = Connection.connect(
                     self._dsn,
                     autocommit=True,
                     prepare_threshold=5 if self._prepare else None,
                     fallback_application_name="pyff-worker",
                 )
-                self.session += 1
+                self._connection = connection
+                self.sessions += 1
+                self.holding = self._instance_id is not None and self._hold(connection)
+            except BaseException:
+                self.drop()
+                raise
             finally:
                 self._since = None
         return self._connection
+
+    def _hold(self, connection: Connection[Any]) -> bool:
+        """Not behind a pooler, where the session is not this worker's: it may outlive it, or end before."""
+        ((pid,),) = connection.execute("select pg_backend_pid()", prepare=False)
+        if pid != connection.info.backend_pid:
+            return False
+        connection.execute(HOLD, {"instance_id": self._instance_id}, prepare=False)
+        return True
+
+    def attend(self) -> None:
+        """Notices between two calls that the session was ended, and begins another one."""
+        connection = self.connect()
+        poll = select.poll()
+        poll.register(connection.fileno(), select.POLLIN)
+        if poll.poll(0):
+            self.call("select", {})
+
+    def forsake(self) -> None:
+        """In a fork: the session is not to live on with it. The number of the socket stays taken."""
+        connection = self._connection
+        if connection is not None and not connection.closed:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nothing, connection.fileno())
+            os.close(nothing)
 
     def call(self, sql: LiteralString, arguments: Mapping[str, object]) -> list[tuple[Any, ...]]:
         """The rows of one statement, in a transaction of its own."""

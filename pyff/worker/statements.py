@@ -63,7 +63,7 @@ GOODBYE: Final = """
 TICK: Final = "select t.step, t.processed, t.errors, t.more from ff_tick(p_max_ms => %(max_ms)s) t"
 
 HOLD: Final = """
-    select pg_try_advisory_lock(hashtextextended('pyff worker ' || %(instance_id)s, 0))
+    select pg_advisory_lock_shared(hashtextextended('pyff worker ' || %(instance_id)s, 0))
 """
 
 PLACE: Final = """
@@ -73,19 +73,22 @@ PLACE: Final = """
 
 LOOK: Final = """
     with after as (
-        select w.* from ff_list_workers(p_namespace => %(namespace)s, p_after => %(place)s, p_limit => %(limit)s) w
+        select w.worker_instance_id
+          from ff_list_workers(p_namespace => %(namespace)s, p_after => %(place)s, p_limit => %(limit)s) w
     ), near as (
-        select a.* from after a
+        select a.worker_instance_id as id from after a
         union -- the list is a ring
-        select w.* from ff_list_workers(p_namespace => %(namespace)s,
-                                        p_limit => %(limit)s::int - (select count(*) from after)::int) w
+        select w.worker_instance_id
+          from ff_list_workers(p_namespace => %(namespace)s,
+                               p_limit => %(limit)s::int - (select count(*) from after)::int) w
     )
-    select n.worker_instance_id, n.last_heartbeat_ms
+    select n.id
       from near n
-     where case when n.worker_instance_id <> %(instance_id)s and n.worker_instance_id like %(those)s
-                then pg_try_advisory_xact_lock_shared(hashtextextended('pyff worker ' || n.worker_instance_id, 0)) end
+     where case when n.id <> %(instance_id)s and starts_with(n.id, %(prefix)s)
+                then pg_try_advisory_xact_lock(hashtextextended('pyff worker ' || n.id, 0)) end
+       and pg_postmaster_start_time() < now() - %(settled_s)s * interval '1 s'
 """
-"""Neighbours that should hold a lock and do not."""
+"""Neighbours that should hold a lock and do not. None while they may be on their way back to a server that was away."""
 
 BURY: Final = """
     with mine as materialized (

@@ -34,15 +34,17 @@ class Ticker:
         self._every_s = every_s
         self._busy_s = busy_s
         self._patience = Patience(1.0, 60.0)
+        self._look_at = 0.0
+        self._look_patience = Patience(1.0, 60.0)
         self.stopped = threading.Event()
 
     def serve(self) -> None:
         last = 0.0
         while not self.stopped.wait(self._every_s):
+            self._look()
+            if not self._idle() and monotonic() - last < self._busy_s:
+                continue
             try:
-                self._peers.look()
-                if not self._idle() and monotonic() - last < self._busy_s:
-                    continue
                 rows = self._link.call(TICK, {"max_ms": 500})
             except (psycopg.Error, EngineError) as error:
                 if not self._patience.failures:
@@ -56,3 +58,16 @@ class Ticker:
                     log.error("maintenance: %s failed for %s rows", step, errors, extra={"step": step})
                 elif processed:
                     log.debug("maintenance: %s did %s rows", step, processed, extra={"step": step})
+
+    def _look(self) -> None:
+        """Whatever comes of it, maintenance goes on."""
+        if monotonic() < self._look_at:
+            return
+        try:
+            self._peers.look()
+        except (psycopg.Error, EngineError) as error:
+            if not self._look_patience.failures:
+                log.warning("cannot look after other workers: %s", str(error).strip())
+            self._look_at = monotonic() + self._look_patience.spend()
+        else:
+            self._look_patience.restore()

@@ -8,6 +8,7 @@ import queue
 import signal
 import socket
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import monotonic
 from types import FrameType, TracebackType
@@ -40,6 +41,8 @@ from pyff.worker.ticker import Ticker
 log = logging.getLogger("pyff.worker")
 
 CALL_TIMEOUT_S = 30.0
+FORSAKEN: "weakref.WeakSet[Link]" = weakref.WeakSet()
+"""What a fork must not keep open: the session by which others see that this process lives."""
 WAITS_S = 1.0
 """So long may work that was claimed ahead wait for a slot."""
 
@@ -51,7 +54,7 @@ class Worker:
     default those of the tasks. `slots`: how many tasks run at a time; plain functions in threads, coroutines on one
     event loop. `capabilities`: what executions with `needs` are matched against. `lease_ttl_ms`: after how long others
     take over the work of a machine that is gone, leases are renewed at a third of it; that of a process that died they
-    take over after two seconds.
+    take over after about three seconds.
 
     `run` blocks until SIGTERM or SIGINT: then it claims nothing more, lets running tasks finish for `drain_s` seconds
     and gives everything else back. A second signal gives back at once. As a context manager, or with `start` and
@@ -161,30 +164,25 @@ class Worker:
             "lanes": sorted(self._lanes.weights),
             "ttl_ms": self._ttl_ms,
         }
+        keeping = Link(self._dsn, "renew", prepare=self._prepare, instance_id=SESSION + name)
         try:
             supported = self._examine(identity)
+            keeping.connect()
         except BaseException:
             self._engine.close()
+            keeping.drop()
             raise
-        self._listener: Listener | None = None
-        if self._listen_dsn is not None:
-            self._listener = Listener(
-                self._listen_dsn,
-                SESSION + name,
-                on_lane=self._rung,
-                on_operator=self._interfered,
-                on_gap=self._rung_all,
-                on_loss=self._lost_lock,
-            )
-            if self._listener.open():
-                identity["instance_id"] = SESSION + name
+        if keeping.holding:
+            identity["instance_id"] = SESSION + name
         self.instance_id = str(identity["instance_id"])
+        FORSAKEN.add(keeping)
         self._pid = os.getpid()
         state = self._state
-        names = ["claim", "report", "renew"]
+        names = ["claim", "report"]
         if self._maintain and "maintenance" in supported:
             names.append("maintain")
         self._links = {name: Link(self._dsn, name, prepare=self._prepare) for name in names}
+        self._links["renew"] = keeping
         self._threads = Threads(state, self._engine, self._transactions, self._slots)
         self._loop = Loop(state, self._dsn, self._slots, prepare=self._prepare)
         self._pools: list[Threads | Loop | Gate] = [self._threads, self._loop]
@@ -207,14 +205,16 @@ class Worker:
             observe=self._observe if self._observers else None,
             due=self._due,
         )
-        self._keeper = Keeper(state, self._links["renew"], self._ttl_ms, identity, self._exposed)
+        self._keeper = Keeper(state, self._links["renew"], self._ttl_ms, identity)
         self._watch = Watch(state, list(self._links.values()), CALL_TIMEOUT_S, self._unload)
+        self._listener: Listener | None = None
         self._ticker: Ticker | None = None
         self._background: dict[str, threading.Thread] = {}
         self._spawn("watch", self._watch.serve)
         self._spawn("renew", self._keeper.serve)
         self._spawn("report", self._finisher.serve)
-        if self._listener is not None:
+        if self._listen_dsn is not None:
+            self._listener = Listener(self._listen_dsn, self._rung, self._keeper.poke, self._rung_all)
             self._spawn("listen", self._listener.serve)
         if "maintain" in self._links:
             link = self._links["maintain"]
@@ -356,10 +356,6 @@ class Worker:
             except Exception:
                 log.exception("an observer failed")
 
-    def _exposed(self) -> bool:
-        """Others look for a lock that is not held."""
-        return self.instance_id.startswith(SESSION) and not (self._listener and self._listener.holding)
-
     def _due(self, lane: str, seconds: float) -> None:
         self._lanes.due(lane, seconds)
         self._state.room.set()
@@ -371,12 +367,6 @@ class Worker:
     def _rung_all(self) -> None:
         self._lanes.ring_all()
         self._state.room.set()
-
-    def _interfered(self) -> None:
-        self._keeper.poke()
-
-    def _lost_lock(self) -> None:
-        self._keeper.beat()
 
     def _give_back(self, run: Run) -> None:
         if not run.outcome:
@@ -480,6 +470,14 @@ class Worker:
             for number, handler in before.items():
                 signal.signal(number, handler)
             came.put(0)
+
+
+def _forsake() -> None:
+    for link in FORSAKEN:
+        link.forsake()
+
+
+os.register_at_fork(after_in_child=_forsake)
 
 
 def _age(moment: float) -> float | None:
