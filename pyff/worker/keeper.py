@@ -22,7 +22,7 @@ MOST_PATIENCE_MS = 1_000
 """So long, or a twelfth of the lease, a renewal waits for whoever has changed an execution and not committed yet."""
 HEARTBEAT_S = 10.0
 LIVENESS_MS = 30_000
-ATTEND_S = 0.8
+ATTEND_S = 0.25
 """A session that was ended is made again so soon that others do not take this worker for dead (peers.py)."""
 
 
@@ -35,7 +35,7 @@ class Keeper:
         self._ttl_ms = ttl_ms
         self._registration = registration
         self._poked = threading.Event()
-        self._patience = Patience(0.05, max(0.05, min(ATTEND_S, ttl_ms / 10_000)))
+        self._patience = Patience(0.05, max(0.05, min(1.0, ttl_ms / 10_000)))
         self._beat_at = 0.0
         self._patience_ms = max(10, min(MOST_PATIENCE_MS, ttl_ms // 12))
         self._held: set[str] = set()
@@ -51,11 +51,17 @@ class Keeper:
 
     def serve(self) -> None:
         pause = self._ttl_ms / 6_000
+        everything = False
+        sessions = self._link.sessions
         while not self.stopped.is_set():
-            everything = self._poked.is_set()
+            everything = everything or self._poked.is_set()
             self._poked.clear()
             try:
                 self._link.attend()
+                if self._link.sessions != sessions:
+                    # Others may have taken this worker for dead meanwhile.
+                    everything = True
+                    self._beat_at = 0.0
                 self._renew(everything)
                 self._beat()
             except (psycopg.Error, EngineError) as error:
@@ -63,6 +69,8 @@ class Keeper:
                     log.warning("cannot renew leases: %s", str(error).strip())
                 self.stopped.wait(self._patience.spend())
                 continue
+            everything = False
+            sessions = self._link.sessions
             if self._patience.failures:
                 log.info("renewing leases again")
                 self._patience.restore()

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-import select
+import selectors
 import socket
 import threading
 from collections.abc import Mapping
@@ -53,6 +53,8 @@ class Link:
         self.holding = False
 
     def connect(self) -> Connection[Any]:
+        if self._connection is not None and self._connection.closed:
+            self.drop()
         if self._connection is None:
             self._since = monotonic()
             try:
@@ -82,10 +84,10 @@ class Link:
 
     def attend(self) -> None:
         """Notices between two calls that the session was ended, and begins another one."""
-        connection = self.connect()
-        poll = select.poll()
-        poll.register(connection.fileno(), select.POLLIN)
-        if poll.poll(0):
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.connect(), selectors.EVENT_READ)
+            heard = selector.select(0)
+        if heard:
             self.call("select", {})
 
     def forsake(self) -> None:
@@ -93,7 +95,7 @@ class Link:
         connection = self._connection
         if connection is not None and not connection.closed:
             nothing = os.open(os.devnull, os.O_RDWR)
-            os.dup2(nothing, connection.fileno())
+            os.dup2(nothing, connection.fileno(), inheritable=False)
             os.close(nothing)
 
     def call(self, sql: LiteralString, arguments: Mapping[str, object]) -> list[tuple[Any, ...]]:

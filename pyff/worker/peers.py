@@ -13,7 +13,7 @@ import logging
 from collections.abc import Mapping
 from time import monotonic
 
-from psycopg.errors import LockNotAvailable
+import psycopg
 
 from pyff.worker.link import Link
 from pyff.worker.statements import BURY, LOOK, PLACE
@@ -65,16 +65,19 @@ class Peers:
     def _bury(self, instance: str) -> bool:
         try:
             rows = self._link.call(BURY, {**self._identity, "peer": instance, "patience_ms": PATIENCE_MS})
-        except LockNotAvailable:
-            log.warning("worker %s is dead, but somebody holds its work", instance)
+        except psycopg.OperationalError as error:
+            if not self._link.connected:
+                raise
+            log.warning("worker %s is dead, but its work cannot be had: %s", instance, str(error).strip())
             return False
-        for _, revoked in rows:
-            log.warning(
-                "worker %s is dead: %s leases revoked",
-                instance,
-                revoked,
-                extra={"instance_id": instance, "leases": revoked},
-            )
+        for outcome, revoked in rows:
+            if outcome == "marked" or revoked:
+                log.warning(
+                    "worker %s is dead: %s leases revoked",
+                    instance,
+                    revoked,
+                    extra={"instance_id": instance, "leases": revoked},
+                )
         return True
 
     def _own_place(self) -> str | None:

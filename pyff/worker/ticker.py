@@ -34,6 +34,7 @@ class Ticker:
         self._every_s = every_s
         self._busy_s = busy_s
         self._patience = Patience(1.0, 60.0)
+        self._tick_at = 0.0
         self._look_at = 0.0
         self._look_patience = Patience(1.0, 60.0)
         self.stopped = threading.Event()
@@ -42,14 +43,14 @@ class Ticker:
         last = 0.0
         while not self.stopped.wait(self._every_s):
             self._look()
-            if not self._idle() and monotonic() - last < self._busy_s:
+            if monotonic() < self._tick_at or (not self._idle() and monotonic() - last < self._busy_s):
                 continue
             try:
                 rows = self._link.call(TICK, {"max_ms": 500})
             except (psycopg.Error, EngineError) as error:
                 if not self._patience.failures:
                     log.warning("maintenance: %s", str(error).strip())
-                self.stopped.wait(self._patience.spend())
+                self._tick_at = monotonic() + self._patience.spend()
                 continue
             self._patience.restore()
             last = monotonic()

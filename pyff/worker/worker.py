@@ -164,7 +164,10 @@ class Worker:
             "lanes": sorted(self._lanes.weights),
             "ttl_ms": self._ttl_ms,
         }
-        keeping = Link(self._dsn, "renew", prepare=self._prepare, instance_id=SESSION + name)
+        keeping = Link(
+            self._dsn, "renew", prepare=self._prepare, instance_id=SESSION + name if self._prepare else None
+        )
+        FORSAKEN.add(keeping)
         try:
             supported = self._examine(identity)
             keeping.connect()
@@ -175,7 +178,6 @@ class Worker:
         if keeping.holding:
             identity["instance_id"] = SESSION + name
         self.instance_id = str(identity["instance_id"])
-        FORSAKEN.add(keeping)
         self._pid = os.getpid()
         state = self._state
         names = ["claim", "report"]
@@ -473,11 +475,13 @@ class Worker:
 
 
 def _forsake() -> None:
-    for link in FORSAKEN:
+    for link in list(FORSAKEN):
         link.forsake()
+    FORSAKEN.clear()  # the numbers of their sockets are this process's own from here on
 
 
-os.register_at_fork(after_in_child=_forsake)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forsake)
 
 
 def _age(moment: float) -> float | None:

@@ -1,17 +1,20 @@
 """A worker that died is noticed by the end of its session; one that lives is not taken for dead."""
 
 import multiprocessing
+import os
 import threading
 import time
 
+import psycopg
 import pytest
 
-from pyff import Worker
-from pyff.worker import keeper
+from pyff import Ctx, TaskCancelled, Worker
+from pyff.worker import keeper, ticker
 from pyff.worker import peers as module
-from pyff.worker.link import Link
+from pyff.worker.link import Link, Patience
 from pyff.worker.peers import Peers
 from pyff.worker.statements import HOLD
+from pyff.worker.ticker import Ticker
 from tests.pgbouncer import pooled
 from tests.sql import create, one, rows, table, violations
 from tests.worker.conftest import until
@@ -178,7 +181,7 @@ def test_work_of_the_dead_that_somebody_holds_is_tried_again(pair, monkeypatch, 
     with connect(autocommit=False) as other:
         other.execute("select from ff_exec_core where true for update")
         peers.look()
-        assert "somebody holds its work" in caplog.text
+        assert "its work cannot be had" in caplog.text
         other.rollback()
     peers.look()
     assert registered(db) == ["a"]
@@ -256,12 +259,85 @@ def test_a_fork_does_not_keep_the_lock(app, work, db):
         child.join()
 
 
+def test_a_fork_of_a_fork_keeps_its_own_files(app, work, tmp_path):
+    worker = work(lanes=["default"])
+    number = worker._links["renew"].connect().fileno()
+    kept = tmp_path / "kept"
+
+    def grandchild() -> None:
+        os.write(number, b"whole")
+
+    def child() -> None:
+        os.dup2(
+            os.open(kept, os.O_WRONLY | os.O_CREAT), number
+        )  # as a program that closed all it had inherited
+        other = context.Process(target=grandchild)
+        other.start()
+        other.join()
+
+    context = multiprocessing.get_context("fork")
+    process = context.Process(target=child)
+    process.start()
+    process.join()
+    assert kept.read_text() == "whole"
+
+
+def test_a_worker_that_was_taken_for_dead_is_told_as_soon_as_it_is_back(app, work, engine, db):
+    told = threading.Event()
+    begun = threading.Event()
+
+    @app.task()
+    def patient(ctx: Ctx) -> None:
+        begun.set()
+        try:
+            while ctx.attempt == 0:
+                time.sleep(0.01)
+        except TaskCancelled:
+            told.set()
+            raise
+
+    worker = work(lease_ttl_ms=3_600_000)
+    handle = patient.enqueue()
+    until(begun.is_set)
+    (pid,) = holders(db, worker)
+    engine.mark_worker_dead(worker.instance_id, revoke_leases=True)
+    assert handle.describe().ownership_state == "lease_revoked" or handle.describe().lease_reclaim_count == 1
+    db.execute("select pg_terminate_backend(%s)", [pid])
+    until(told.is_set)
+    handle.result(20)
+    until(lambda: registered(db))
+
+
+def test_a_connection_that_was_closed_is_made_again(app, work, db):
+    worker = work(lanes=["default"])
+    (pid,) = holders(db, worker)
+    worker._links["renew"]._connection.close()
+    until(lambda: holders(db, worker) not in ([], [pid]))
+
+
 def test_maintenance_goes_on_where_nobody_may_look_at_others(app, work, db, monkeypatch, caplog):
     def refuse(self):
-        raise module.LockNotAvailable("no")
+        raise psycopg.errors.InsufficientPrivilege("no")
 
     monkeypatch.setattr(Peers, "look", refuse)
     worker = work(lanes=["default"])
     before = worker._links["maintain"].calls
     until(lambda: worker._links["maintain"].calls > before + 1)
     assert caplog.text.count("cannot look after other workers") == 1
+
+
+def test_others_are_looked_after_where_maintenance_fails(pair, dsn, monkeypatch):
+    db, peers, end = pair
+    monkeypatch.setattr(ticker, "TICK", "select 1 / 0")
+    monkeypatch.setattr(module, "GRACE_S", 0.0)
+    other = Ticker(peers._link, peers, lambda: True, every_s=0.01)
+    other._patience = Patience(600.0)
+    thread = threading.Thread(target=other.serve)
+    thread.start()
+    try:
+        until(lambda: other._patience.failures)
+        end()
+        until(lambda: registered(db) == ["a"])
+    finally:
+        other.stopped.set()
+        thread.join()
