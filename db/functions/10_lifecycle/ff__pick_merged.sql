@@ -1,9 +1,10 @@
 -- Locks the first executions of a lane that wait for a worker with one of up to sixteen capability sets and need no
 -- admission, up to p_limit, in the order of claims. Returns their ids in that order. For lanes without marks.
 -- The sets are merged as they are read, row by row (Merge Append), so that nothing is read but what is locked, one row
--- of each other set, and what is passed over: what others hold, what is reserved, other namespaces, stopped flows. That needs one ordered scan per set, hence the repetition; sets that are not
--- given (NULL) cost next to nothing. Each row is locked by a look-up of its own: a lock on the join would have the whole
--- merge run again for every row that another session has changed meanwhile.
+-- of each other set, and what is passed over: what others hold, what is reserved, other namespaces, stopped flows. That
+-- needs one ordered scan per set, hence the repetition; sets that are not given (NULL) cost next to nothing.
+-- Each row is locked by a look-up of its own: a lock on the join would have the whole merge run again for every row that
+-- another session has changed meanwhile.
 create or replace function ff__pick_merged(
     p_lane_id text, p_keys text[], p_namespace text, p_now_ms bigint, p_limit int
 ) returns uuid[]
