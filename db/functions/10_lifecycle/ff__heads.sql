@@ -12,13 +12,10 @@ begin
             select h.execution_id
               from unnest(p_keys) k(caps_key)
              cross join lateral (
-                   select c.execution_id, c.priority, c.created_at_ms from ff_exec_core c
-                    where c.lane_id = p_lane_id and not c.limited and c.caps_key = k.caps_key
-                      and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-                      and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
-                      and (p_namespace is null or c.namespace = p_namespace)
-                      and (c.flow_id is null
-                           or coalesce((select f.claimable from ff_flow_core f where f.flow_id = c.flow_id), true))
+                   select c.execution_id, c.priority, c.created_at_ms
+                     from ff__ready(p_lane_id, k.caps_key, p_namespace, p_now_ms) c
+                    where c.flow_id is null
+                       or coalesce((select f.claimable from ff_flow_core f where f.flow_id = c.flow_id), true)
                     order by c.priority desc, c.created_at_ms, c.execution_id
                     limit p_limit) h
              order by h.priority desc, h.created_at_ms, h.execution_id
@@ -40,12 +37,10 @@ begin
         select h.execution_id
           from (select c.execution_id, c.priority, c.created_at_ms
                   from m cross join lateral (
-                       select x.execution_id, x.priority, x.created_at_ms from ff_exec_core x
-                        where x.lane_id = p_lane_id and not x.limited and x.caps_key = m.caps_key
-                          and x.priority = m.priority
-                          and (x.created_at_ms, x.execution_id) >= (m.from_ms, m.from_id) and x.blocking_reason = 'waiting_for_worker' and not x.flow_stopped
-                          and (x.reserved_until_ms is null or x.reserved_until_ms <= p_now_ms)
-                          and (p_namespace is null or x.namespace = p_namespace)
+                       select x.execution_id, x.priority, x.created_at_ms
+                         from ff__ready(p_lane_id, m.caps_key, p_namespace, p_now_ms) x
+                        where x.priority = m.priority
+                          and (x.created_at_ms, x.execution_id) >= (m.from_ms, m.from_id)
                           and (x.flow_id is null
                                or coalesce((select f.claimable from ff_flow_core f where f.flow_id = x.flow_id), true))
                         order by x.created_at_ms, x.execution_id
@@ -53,11 +48,9 @@ begin
                 union all
                 select c.execution_id, c.priority, c.created_at_ms
                   from gap g cross join lateral (
-                       select x.execution_id, x.priority, x.created_at_ms from ff_exec_core x
-                        where x.lane_id = p_lane_id and not x.limited and x.caps_key = g.caps_key
-                          and x.priority between g.lowest and g.highest and x.blocking_reason = 'waiting_for_worker' and not x.flow_stopped
-                          and (x.reserved_until_ms is null or x.reserved_until_ms <= p_now_ms)
-                          and (p_namespace is null or x.namespace = p_namespace)
+                       select x.execution_id, x.priority, x.created_at_ms
+                         from ff__ready(p_lane_id, g.caps_key, p_namespace, p_now_ms) x
+                        where x.priority between g.lowest and g.highest
                           and (x.flow_id is null
                                or coalesce((select f.claimable from ff_flow_core f where f.flow_id = x.flow_id), true))
                         order by x.priority desc, x.created_at_ms, x.execution_id

@@ -21,117 +21,69 @@ begin
         select z.execution_id
           from (select u.priority, u.created_at_ms, u.execution_id
                   from (
-                    (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
-                      where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[1]
-                        and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
-                        and (p_namespace is null or c.namespace = p_namespace)
-                      order by c.priority desc, c.created_at_ms, c.execution_id)
+                    (select r.priority, r.created_at_ms, r.execution_id
+                       from ff__ready(p_lane_id, p_keys[1], p_namespace, p_now_ms) r
+                      order by r.priority desc, r.created_at_ms, r.execution_id)
                      union all
-                    (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
-                      where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[2]
-                        and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
-                        and (p_namespace is null or c.namespace = p_namespace)
-                      order by c.priority desc, c.created_at_ms, c.execution_id)
+                    (select r.priority, r.created_at_ms, r.execution_id
+                       from ff__ready(p_lane_id, p_keys[2], p_namespace, p_now_ms) r
+                      order by r.priority desc, r.created_at_ms, r.execution_id)
                      union all
-                    (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
-                      where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[3]
-                        and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
-                        and (p_namespace is null or c.namespace = p_namespace)
-                      order by c.priority desc, c.created_at_ms, c.execution_id)
+                    (select r.priority, r.created_at_ms, r.execution_id
+                       from ff__ready(p_lane_id, p_keys[3], p_namespace, p_now_ms) r
+                      order by r.priority desc, r.created_at_ms, r.execution_id)
                      union all
-                    (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
-                      where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[4]
-                        and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
-                        and (p_namespace is null or c.namespace = p_namespace)
-                      order by c.priority desc, c.created_at_ms, c.execution_id)
+                    (select r.priority, r.created_at_ms, r.execution_id
+                       from ff__ready(p_lane_id, p_keys[4], p_namespace, p_now_ms) r
+                      order by r.priority desc, r.created_at_ms, r.execution_id)
                      union all
-                    (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
-                      where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[5]
-                        and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
-                        and (p_namespace is null or c.namespace = p_namespace)
-                      order by c.priority desc, c.created_at_ms, c.execution_id)
+                    (select r.priority, r.created_at_ms, r.execution_id
+                       from ff__ready(p_lane_id, p_keys[5], p_namespace, p_now_ms) r
+                      order by r.priority desc, r.created_at_ms, r.execution_id)
                      union all
-                    (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
-                      where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[6]
-                        and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
-                        and (p_namespace is null or c.namespace = p_namespace)
-                      order by c.priority desc, c.created_at_ms, c.execution_id)
+                    (select r.priority, r.created_at_ms, r.execution_id
+                       from ff__ready(p_lane_id, p_keys[6], p_namespace, p_now_ms) r
+                      order by r.priority desc, r.created_at_ms, r.execution_id)
                      union all
-                    (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
-                      where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[7]
-                        and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
-                        and (p_namespace is null or c.namespace = p_namespace)
-                      order by c.priority desc, c.created_at_ms, c.execution_id)
+                    (select r.priority, r.created_at_ms, r.execution_id
+                       from ff__ready(p_lane_id, p_keys[7], p_namespace, p_now_ms) r
+                      order by r.priority desc, r.created_at_ms, r.execution_id)
                      union all
-                    (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
-                      where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[8]
-                        and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
-                        and (p_namespace is null or c.namespace = p_namespace)
-                      order by c.priority desc, c.created_at_ms, c.execution_id)
+                    (select r.priority, r.created_at_ms, r.execution_id
+                       from ff__ready(p_lane_id, p_keys[8], p_namespace, p_now_ms) r
+                      order by r.priority desc, r.created_at_ms, r.execution_id)
                      union all
-                    (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
-                      where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[9]
-                        and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
-                        and (p_namespace is null or c.namespace = p_namespace)
-                      order by c.priority desc, c.created_at_ms, c.execution_id)
+                    (select r.priority, r.created_at_ms, r.execution_id
+                       from ff__ready(p_lane_id, p_keys[9], p_namespace, p_now_ms) r
+                      order by r.priority desc, r.created_at_ms, r.execution_id)
                      union all
-                    (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
-                      where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[10]
-                        and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
-                        and (p_namespace is null or c.namespace = p_namespace)
-                      order by c.priority desc, c.created_at_ms, c.execution_id)
+                    (select r.priority, r.created_at_ms, r.execution_id
+                       from ff__ready(p_lane_id, p_keys[10], p_namespace, p_now_ms) r
+                      order by r.priority desc, r.created_at_ms, r.execution_id)
                      union all
-                    (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
-                      where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[11]
-                        and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
-                        and (p_namespace is null or c.namespace = p_namespace)
-                      order by c.priority desc, c.created_at_ms, c.execution_id)
+                    (select r.priority, r.created_at_ms, r.execution_id
+                       from ff__ready(p_lane_id, p_keys[11], p_namespace, p_now_ms) r
+                      order by r.priority desc, r.created_at_ms, r.execution_id)
                      union all
-                    (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
-                      where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[12]
-                        and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
-                        and (p_namespace is null or c.namespace = p_namespace)
-                      order by c.priority desc, c.created_at_ms, c.execution_id)
+                    (select r.priority, r.created_at_ms, r.execution_id
+                       from ff__ready(p_lane_id, p_keys[12], p_namespace, p_now_ms) r
+                      order by r.priority desc, r.created_at_ms, r.execution_id)
                      union all
-                    (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
-                      where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[13]
-                        and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
-                        and (p_namespace is null or c.namespace = p_namespace)
-                      order by c.priority desc, c.created_at_ms, c.execution_id)
+                    (select r.priority, r.created_at_ms, r.execution_id
+                       from ff__ready(p_lane_id, p_keys[13], p_namespace, p_now_ms) r
+                      order by r.priority desc, r.created_at_ms, r.execution_id)
                      union all
-                    (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
-                      where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[14]
-                        and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
-                        and (p_namespace is null or c.namespace = p_namespace)
-                      order by c.priority desc, c.created_at_ms, c.execution_id)
+                    (select r.priority, r.created_at_ms, r.execution_id
+                       from ff__ready(p_lane_id, p_keys[14], p_namespace, p_now_ms) r
+                      order by r.priority desc, r.created_at_ms, r.execution_id)
                      union all
-                    (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
-                      where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[15]
-                        and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
-                        and (p_namespace is null or c.namespace = p_namespace)
-                      order by c.priority desc, c.created_at_ms, c.execution_id)
+                    (select r.priority, r.created_at_ms, r.execution_id
+                       from ff__ready(p_lane_id, p_keys[15], p_namespace, p_now_ms) r
+                      order by r.priority desc, r.created_at_ms, r.execution_id)
                      union all
-                    (select c.priority, c.created_at_ms, c.execution_id from ff_exec_core c
-                      where c.lane_id = p_lane_id and not c.limited and c.caps_key = p_keys[16]
-                        and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-                        and (c.reserved_until_ms is null or c.reserved_until_ms <= p_now_ms)
-                        and (p_namespace is null or c.namespace = p_namespace)
-                      order by c.priority desc, c.created_at_ms, c.execution_id)
+                    (select r.priority, r.created_at_ms, r.execution_id
+                       from ff__ready(p_lane_id, p_keys[16], p_namespace, p_now_ms) r
+                      order by r.priority desc, r.created_at_ms, r.execution_id)
                   ) u
                  order by u.priority desc, u.created_at_ms, u.execution_id
                 offset 0) h
