@@ -5,6 +5,7 @@ import os
 import selectors
 import socket
 import threading
+import weakref
 from collections.abc import Mapping
 from time import monotonic, sleep
 from typing import Any, LiteralString
@@ -51,6 +52,8 @@ class Link:
         self.calls = 0
         self.sessions = 0
         self.holding = False
+        if instance_id is not None:
+            _HOLDERS.add(self)
 
     def connect(self) -> Connection[Any]:
         if self._connection is not None and self._connection.closed:
@@ -153,6 +156,20 @@ class Link:
             connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+
+_HOLDERS: "weakref.WeakSet[Link]" = weakref.WeakSet()
+"""What a fork must not keep open: the sessions by which others see that this process lives."""
+
+
+def _forsake() -> None:
+    for link in list(_HOLDERS):
+        link.forsake()
+    _HOLDERS.clear()  # the numbers of their sockets are this process's own from here on
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forsake)
 
 
 class Patience:

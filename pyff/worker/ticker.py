@@ -16,6 +16,27 @@ from pyff.worker.statements import TICK
 log = logging.getLogger("pyff.worker")
 
 
+class Chore:
+    """What has to be done now and then, and may fail: that is told once, and tried again after pauses that grow."""
+
+    def __init__(self, complaint: str) -> None:
+        self._complaint = complaint
+        self._at = 0.0
+        self.patience = Patience(1.0, 60.0)
+
+    def do(self, work: Callable[[], None]) -> None:
+        if monotonic() < self._at:
+            return
+        try:
+            work()
+        except (psycopg.Error, EngineError) as error:
+            if not self.patience.failures:
+                log.warning("%s: %s", self._complaint, str(error).strip())
+            self._at = monotonic() + self.patience.spend()
+        else:
+            self.patience.restore()
+
+
 class Ticker:
     """ff_tick once a second while the worker is idle, every ten seconds while it is not."""
 
@@ -33,42 +54,22 @@ class Ticker:
         self._idle = idle
         self._every_s = every_s
         self._busy_s = busy_s
-        self._patience = Patience(1.0, 60.0)
-        self._tick_at = 0.0
-        self._look_at = 0.0
-        self._look_patience = Patience(1.0, 60.0)
+        self._looking = Chore("cannot look after other workers")
+        self._ticking = Chore("maintenance")
+        self._ticked = 0.0
         self.stopped = threading.Event()
 
     def serve(self) -> None:
-        last = 0.0
         while not self.stopped.wait(self._every_s):
-            self._look()
-            if monotonic() < self._tick_at or (not self._idle() and monotonic() - last < self._busy_s):
-                continue
-            try:
-                rows = self._link.call(TICK, {"max_ms": 500})
-            except (psycopg.Error, EngineError) as error:
-                if not self._patience.failures:
-                    log.warning("maintenance: %s", str(error).strip())
-                self._tick_at = monotonic() + self._patience.spend()
-                continue
-            self._patience.restore()
-            last = monotonic()
-            for step, processed, errors, _ in rows:
-                if errors:
-                    log.error("maintenance: %s failed for %s rows", step, errors, extra={"step": step})
-                elif processed:
-                    log.debug("maintenance: %s did %s rows", step, processed, extra={"step": step})
+            self._looking.do(self._peers.look)
+            if self._idle() or monotonic() - self._ticked >= self._busy_s:
+                self._ticking.do(self._tick)
 
-    def _look(self) -> None:
-        """Whatever comes of it, maintenance goes on."""
-        if monotonic() < self._look_at:
-            return
-        try:
-            self._peers.look()
-        except (psycopg.Error, EngineError) as error:
-            if not self._look_patience.failures:
-                log.warning("cannot look after other workers: %s", str(error).strip())
-            self._look_at = monotonic() + self._look_patience.spend()
-        else:
-            self._look_patience.restore()
+    def _tick(self) -> None:
+        rows = self._link.call(TICK, {"max_ms": 500})
+        self._ticked = monotonic()
+        for step, processed, errors, _ in rows:
+            if errors:
+                log.error("maintenance: %s failed for %s rows", step, errors, extra={"step": step})
+            elif processed:
+                log.debug("maintenance: %s did %s rows", step, processed, extra={"step": step})

@@ -8,7 +8,6 @@ import queue
 import signal
 import socket
 import threading
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import monotonic
 from types import FrameType, TracebackType
@@ -41,8 +40,6 @@ from pyff.worker.ticker import Ticker
 log = logging.getLogger("pyff.worker")
 
 CALL_TIMEOUT_S = 30.0
-FORSAKEN: "weakref.WeakSet[Link]" = weakref.WeakSet()
-"""What a fork must not keep open: the session by which others see that this process lives."""
 WAITS_S = 1.0
 """So long may work that was claimed ahead wait for a slot."""
 
@@ -167,7 +164,6 @@ class Worker:
         keeping = Link(
             self._dsn, "renew", prepare=self._prepare, instance_id=SESSION + name if self._prepare else None
         )
-        FORSAKEN.add(keeping)
         try:
             supported = self._examine(identity)
             keeping.connect()
@@ -472,16 +468,6 @@ class Worker:
             for number, handler in before.items():
                 signal.signal(number, handler)
             came.put(0)
-
-
-def _forsake() -> None:
-    for link in list(FORSAKEN):
-        link.forsake()
-    FORSAKEN.clear()  # the numbers of their sockets are this process's own from here on
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forsake)
 
 
 def _age(moment: float) -> float | None:

@@ -331,11 +331,11 @@ def test_others_are_looked_after_where_maintenance_fails(pair, dsn, monkeypatch)
     monkeypatch.setattr(ticker, "TICK", "select 1 / 0")
     monkeypatch.setattr(module, "GRACE_S", 0.0)
     other = Ticker(peers._link, peers, lambda: True, every_s=0.01)
-    other._patience = Patience(600.0)
+    other._ticking.patience = Patience(600.0)
     thread = threading.Thread(target=other.serve)
     thread.start()
     try:
-        until(lambda: other._patience.failures)
+        until(lambda: other._ticking.patience.failures)
         end()
         until(lambda: registered(db) == ["a"])
     finally:
