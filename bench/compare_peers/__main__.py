@@ -14,7 +14,8 @@ from typing import Any
 
 import psycopg
 
-from bench.compare_peers import process, tables
+from bench import process
+from bench.compare_peers import tables
 from bench.compare_peers.install import Installed, NotInstalledError, cache, install, plotter
 from bench.compare_peers.metrics import SCENARIOS
 from bench.compare_peers.peers import ALL, BY_NAME, PEERS, Peer

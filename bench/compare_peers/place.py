@@ -14,8 +14,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from bench.compare_peers.install import Installed
 from bench.compare_peers.peers import Peer
-from bench.compare_peers.process import processor_seconds
 from bench.compare_peers.protocol import Client, Driver, Worker, until, working
+from bench.process import processor_seconds
 
 SETTINGS = {
     "fsync": "on",

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import psycopg
 
 from bench.compare_peers.place import Place
-from bench.compare_peers.process import megabytes
 from bench.compare_peers.protocol import DriverError, Worker, until
 from bench.compare_peers.stats import percentile
+from bench.process import megabytes
 
 Values = dict[str, float | str]  # a text says why there is no figure
 SETS = 10

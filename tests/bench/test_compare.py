@@ -13,9 +13,9 @@ from bench.compare_peers import tables
 from bench.compare_peers.__main__ import _arguments, main
 from bench.compare_peers.metrics import SCENARIOS
 from bench.compare_peers.peers import ALL, PEERS
-from bench.compare_peers.process import machine, processor_seconds
 from bench.compare_peers.protocol import Client, DriverError, until, working
 from bench.compare_peers.stats import percentile, ratio, summarize
+from bench.process import machine, processor_seconds
 
 WIRE = str(Path(tables.__file__).parent / "drivers")
 ECHO = f"""
