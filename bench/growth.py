@@ -1,5 +1,6 @@
-"""How the cost of a claim grows: with ready rows, with rows ahead that the worker cannot run, with retained rows, and
-with a transaction that keeps dead rows from being removed."""
+"""How the cost of a claim grows: with ready rows, with rows ahead that the worker cannot run or does not ask for, with
+the capability sets that it covers, with lanes, with retained rows, and with a transaction that keeps dead rows from
+being removed."""
 
 import argparse
 import statistics
@@ -16,11 +17,12 @@ from pyff.postgres import TemporaryServer, temporary
 
 CLAIM = "select handle from ff_claim(p_lane_id => 'grow', p_worker_id => 'w', p_worker_instance_id => 'w1'{})"
 CHUNK = 1000
+NAMESPACE = "'{}', p_namespace => 'mine'"
 FILL = """
     select count(*) from ff_create_executions({lane}, array_fill('\\x01'::bytea, array[1000]),
                                               p_priorities => array_fill(%(priority)s, array[1000]) {options})
 """
-SCENARIOS = ("ready", "unmatched", "retained", "horizon")
+SCENARIOS = ("ready", "unmatched", "sets", "lanes", "namespace", "retained", "horizon")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -47,6 +49,8 @@ def _scenario(server: TemporaryServer, scenario: str, args: argparse.Namespace) 
         with _database(server) as conn:
             for count, priority, options in fill:
                 _fill(conn, count, priority, options)
+            if scenario == "lanes":
+                _open_lanes(conn, int(name.split()[0]))
             if scenario == "retained":
                 _end_all(conn)
                 _fill(conn, CHUNK)
@@ -71,6 +75,22 @@ def _sizes(scenario: str, rows: int) -> Iterator[tuple[str, list[tuple[int, int,
         yield f"{rows} rows ahead of {rows // CHUNK} other sets", [*few, sets], "array['arm', 'x86']"
         wide = "array['t1', 't2', 't3', 't4', 't5', 't6']"
         yield f"{rows} rows ahead of {rows // CHUNK} other sets, worker has 6 tokens", [*few, sets], wide
+    elif scenario == "sets":
+        for a, b in ((1, 1), (5, 6), (15, 20)):  # sets of two tokens: a worker may have 256
+            pair = f"array['a' || %(chunk)s::int %% {a}, 'b' || %(chunk)s::int / {a} %% {b}]"
+            held = "array[" + ", ".join([f"'a{n}'" for n in range(a)] + [f"'b{n}'" for n in range(b)]) + "]"
+            yield (
+                f"{a * b} sets, all covered by the worker",
+                [(300_000, 0, f", p_required_capabilities => {pair}")],
+                held,
+            )
+    elif scenario == "lanes":
+        for lanes in (1, 10_000):
+            yield f"{lanes} lanes", [(1_000, 0, "")], ""
+    elif scenario == "namespace":
+        mine = ", p_namespace => 'mine'"
+        yield "nothing ahead", [(1_000, 0, mine)], NAMESPACE
+        yield "100000 rows of another namespace ahead", [(1_000, 0, mine), (100_000, 9, "")], NAMESPACE
     else:
         yield "nothing retained", [(1_000, 0, "")], ""
         yield f"{rows} ended rows retained", [(rows, 0, "")], ""
@@ -91,6 +111,14 @@ def _fill(
     found = conn.execute("select count(*) from ff_exec_core where priority = %s", (priority,)).fetchone()
     if found is None or int(str(found[0])) < count:
         sys.exit(f"only {found} of {count} rows were made")
+
+
+def _open_lanes(conn: psycopg.Connection[tuple[object, ...]], count: int) -> None:
+    conn.execute(
+        "select count(*) from generate_series(1, %s) n,"
+        " lateral ff_create_execution(p_lane_id => 'lane-' || n, p_payload => '\\x01')",
+        (count,),
+    )
 
 
 def _end_all(conn: psycopg.Connection[tuple[object, ...]]) -> None:
