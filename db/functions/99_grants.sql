@@ -34,6 +34,7 @@ declare
         ff_check_admission, ff_release_admission}';
     v_signal text[] := '{ff_deliver_signal}';
     v_operate text[] := '{ff_check_invariants, ff_revoke_lease, ff_change_priority, ff_replay_execution,
+        ff_complete_execution, ff_fail_execution, ff_delay_execution, ff_wait_children_execution,
         ff_create_budget, ff_update_budget, ff_reset_budget, ff_report_usage_admin, ff_sweep_budget_resets,
         ff_sweep_budget_breaches, ff_sweep_terminal_spend,
         ff_issue_grant_and_claim, ff_set_lane_state, ff_mark_lease_expired_if_due, ff_promote_delayed,

@@ -773,10 +773,11 @@ class AsyncMethods(ABC):
         conn: AsyncConnection[object] | None = None,
     ) -> CompleteResult:
         """ff_complete by explicit fence. source operator_override, without a fence, completes an active
-        execution in its holder's place.
+        execution in place of the lease holder. Members of ff_operator and ff_admin, and the owner of the
+        schema, may do so.
 
-        Raises: InvalidInput, InvalidExecutionId, FenceRequired, PartialFence, ExecutionNotFound,
-        ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
+        Raises: InvalidInput, OverrideNotAllowed, InvalidExecutionId, FenceRequired, PartialFence,
+        ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
         """
         return await self._call(
             statements.COMPLETE_EXECUTION,
@@ -1141,10 +1142,11 @@ class AsyncMethods(ABC):
         conn: AsyncConnection[object] | None = None,
     ) -> DelayResult:
         """ff_delay by explicit fence. source operator_override, without a fence, delays an active execution
-        in its holder's place.
+        in place of the lease holder. Members of ff_operator and ff_admin, and the owner of the schema, may
+        do so.
 
-        Raises: InvalidInput, InvalidExecutionId, FenceRequired, PartialFence, ExecutionNotFound,
-        ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired, FlowCancelled.
+        Raises: InvalidInput, OverrideNotAllowed, InvalidExecutionId, FenceRequired, PartialFence,
+        ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired, FlowCancelled.
         """
         return await self._call(
             statements.DELAY_EXECUTION,
@@ -1476,10 +1478,11 @@ class AsyncMethods(ABC):
         conn: AsyncConnection[object] | None = None,
     ) -> FailResult:
         """ff_fail by explicit fence. source operator_override, without a fence, fails an active execution in
-        its holder's place.
+        place of the lease holder. Members of ff_operator and ff_admin, and the owner of the schema, may do
+        so.
 
-        Raises: InvalidInput, InvalidExecutionId, FenceRequired, PartialFence, ExecutionNotFound,
-        ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
+        Raises: InvalidInput, OverrideNotAllowed, InvalidExecutionId, FenceRequired, PartialFence,
+        ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
         """
         return await self._call(
             statements.FAIL_EXECUTION,
@@ -3755,10 +3758,11 @@ class AsyncMethods(ABC):
         conn: AsyncConnection[object] | None = None,
     ) -> WaitChildrenResult:
         """ff_wait_children by explicit fence. source operator_override, without a fence, pauses an active
-        execution in its holder's place.
+        execution in place of the lease holder. Members of ff_operator and ff_admin, and the owner of the
+        schema, may do so.
 
-        Raises: InvalidInput, InvalidExecutionId, FenceRequired, PartialFence, ExecutionNotFound,
-        ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired, FlowCancelled.
+        Raises: InvalidInput, OverrideNotAllowed, InvalidExecutionId, FenceRequired, PartialFence,
+        ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired, FlowCancelled.
         """
         return await self._call(
             statements.WAIT_CHILDREN_EXECUTION,

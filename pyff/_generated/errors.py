@@ -1086,6 +1086,16 @@ class AlreadySatisfied(State):
     advice = "Go on working; the lease is still held."
 
 
+class OverrideNotAllowed(State):
+    """Only an operator may act in place of the lease holder."""
+
+    sqlstate = "WF430"
+    kind = "override_not_allowed"
+    retryable = False
+    description = "Only an operator may act in place of the lease holder."
+    advice = "Pass the fence of the live lease, or call as a member of ff_operator or ff_admin."
+
+
 class Corruption(EngineError):
     """Errors WF5xx."""
 
@@ -1263,6 +1273,7 @@ BY_SQLSTATE: Final[Mapping[str, type[EngineError]]] = {
     "WF424": SlotInUse,
     "WF425": BudgetExceeded,
     "WF426": AlreadySatisfied,
+    "WF430": OverrideNotAllowed,
     "WF500": CorruptState,
     "WF600": SignalLimitExceeded,
     "WF601": WaitpointLimitExceeded,
@@ -1363,6 +1374,7 @@ __all__ = [
     "MissingToken",
     "NotAResumedExecution",
     "NotFound",
+    "OverrideNotAllowed",
     "PartialFence",
     "PartitionMismatch",
     "PayloadTooLarge",

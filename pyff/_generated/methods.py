@@ -768,10 +768,11 @@ class Methods(ABC):
         conn: Connection[object] | None = None,
     ) -> CompleteResult:
         """ff_complete by explicit fence. source operator_override, without a fence, completes an active
-        execution in its holder's place.
+        execution in place of the lease holder. Members of ff_operator and ff_admin, and the owner of the
+        schema, may do so.
 
-        Raises: InvalidInput, InvalidExecutionId, FenceRequired, PartialFence, ExecutionNotFound,
-        ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
+        Raises: InvalidInput, OverrideNotAllowed, InvalidExecutionId, FenceRequired, PartialFence,
+        ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
         """
         return self._call(
             statements.COMPLETE_EXECUTION,
@@ -1136,10 +1137,11 @@ class Methods(ABC):
         conn: Connection[object] | None = None,
     ) -> DelayResult:
         """ff_delay by explicit fence. source operator_override, without a fence, delays an active execution
-        in its holder's place.
+        in place of the lease holder. Members of ff_operator and ff_admin, and the owner of the schema, may
+        do so.
 
-        Raises: InvalidInput, InvalidExecutionId, FenceRequired, PartialFence, ExecutionNotFound,
-        ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired, FlowCancelled.
+        Raises: InvalidInput, OverrideNotAllowed, InvalidExecutionId, FenceRequired, PartialFence,
+        ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired, FlowCancelled.
         """
         return self._call(
             statements.DELAY_EXECUTION,
@@ -1465,10 +1467,11 @@ class Methods(ABC):
         conn: Connection[object] | None = None,
     ) -> FailResult:
         """ff_fail by explicit fence. source operator_override, without a fence, fails an active execution in
-        its holder's place.
+        place of the lease holder. Members of ff_operator and ff_admin, and the owner of the schema, may do
+        so.
 
-        Raises: InvalidInput, InvalidExecutionId, FenceRequired, PartialFence, ExecutionNotFound,
-        ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
+        Raises: InvalidInput, OverrideNotAllowed, InvalidExecutionId, FenceRequired, PartialFence,
+        ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
         """
         return self._call(
             statements.FAIL_EXECUTION,
@@ -3674,10 +3677,11 @@ class Methods(ABC):
         conn: Connection[object] | None = None,
     ) -> WaitChildrenResult:
         """ff_wait_children by explicit fence. source operator_override, without a fence, pauses an active
-        execution in its holder's place.
+        execution in place of the lease holder. Members of ff_operator and ff_admin, and the owner of the
+        schema, may do so.
 
-        Raises: InvalidInput, InvalidExecutionId, FenceRequired, PartialFence, ExecutionNotFound,
-        ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired, FlowCancelled.
+        Raises: InvalidInput, OverrideNotAllowed, InvalidExecutionId, FenceRequired, PartialFence,
+        ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired, FlowCancelled.
         """
         return self._call(
             statements.WAIT_CHILDREN_EXECUTION,

@@ -20,7 +20,7 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    v_override boolean := ff__check_source(p_source, p_lease_id, p_lease_epoch, p_attempt_id);
+    v_override boolean := ff__check_source(p_execution_id, p_source, p_lease_id, p_lease_epoch, p_attempt_id);
     v_fence ff_fence := ff__fence_of(p_execution_id, p_attempt_index, p_lease_id, p_lease_epoch, p_attempt_id, v_override);
     e ff_exec;
 begin
@@ -45,8 +45,8 @@ end
 $$;
 
 comment on function ff_complete_execution(text, int, uuid, bigint, uuid, bytea, text, text) is
-$$ff_complete by explicit fence. p_source operator_override, without a fence, completes an active execution in its
-holder's place.
+$$ff_complete by explicit fence. p_source operator_override, without a fence, completes an active execution in place of
+the lease holder. Members of ff_operator and ff_admin, and the owner of the schema, may do so.
 
 Outcomes: outcome = completed
-Errors: invalid_input, invalid_execution_id, fence_required, partial_fence, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+Errors: invalid_input, override_not_allowed, invalid_execution_id, fence_required, partial_fence, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;

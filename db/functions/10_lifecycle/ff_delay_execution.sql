@@ -20,7 +20,7 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    v_override boolean := ff__check_source(p_source, p_lease_id, p_lease_epoch, p_attempt_id);
+    v_override boolean := ff__check_source(p_execution_id, p_source, p_lease_id, p_lease_epoch, p_attempt_id);
     v record;
 begin
     v := ff__delay(ff__fence_of(p_execution_id, p_attempt_index, p_lease_id, p_lease_epoch, p_attempt_id, v_override),
@@ -33,9 +33,9 @@ end
 $$;
 
 comment on function ff_delay_execution(text, int, uuid, bigint, uuid, bigint, bigint, text) is
-$$ff_delay by explicit fence. p_source operator_override, without a fence, delays an active execution in its holder's
-place.
+$$ff_delay by explicit fence. p_source operator_override, without a fence, delays an active execution in place of the
+lease holder. Members of ff_operator and ff_admin, and the owner of the schema, may do so.
 
 Outcomes: outcome = delayed | eligible
 Nullable: delay_until_ms
-Errors: invalid_input, invalid_execution_id, fence_required, partial_fence, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired, flow_cancelled$$;
+Errors: invalid_input, override_not_allowed, invalid_execution_id, fence_required, partial_fence, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired, flow_cancelled$$;

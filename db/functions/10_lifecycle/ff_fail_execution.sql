@@ -23,7 +23,7 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    v_override boolean := ff__check_source(p_source, p_lease_id, p_lease_epoch, p_attempt_id);
+    v_override boolean := ff__check_source(p_execution_id, p_source, p_lease_id, p_lease_epoch, p_attempt_id);
     v jsonb;
 begin
     v := ff__fail_verb(ff__fence_of(p_execution_id, p_attempt_index, p_lease_id, p_lease_epoch, p_attempt_id, v_override),
@@ -39,8 +39,9 @@ end
 $$;
 
 comment on function ff_fail_execution(text, int, uuid, bigint, uuid, text, text, text, text) is
-$$ff_fail by explicit fence. p_source operator_override, without a fence, fails an active execution in its holder's place.
+$$ff_fail by explicit fence. p_source operator_override, without a fence, fails an active execution in place of the
+lease holder. Members of ff_operator and ff_admin, and the owner of the schema, may do so.
 
 Outcomes: outcome = retry_scheduled | terminal_failed
 Nullable: delay_until_ms, next_attempt_index
-Errors: invalid_input, invalid_execution_id, fence_required, partial_fence, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+Errors: invalid_input, override_not_allowed, invalid_execution_id, fence_required, partial_fence, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
