@@ -25,6 +25,7 @@ declare
         ff_check_admission, ff_release_admission, ff_attach_quota, ff_detach_quota}';
     v_work text[] := '{ff_claim, ff_claim_many, ff_claim_for_worker, ff_issue_claim_grant, ff_claim_execution,
         ff_claim_resumed_execution, ff_claim_from_resume_grant, ff_claim_from_grant, ff_issue_reclaim_grant,
+        ff_issue_grant_and_claim,
         ff_report_usage, ff_record_spend, ff_release_budget,
         ff_reclaim_execution, ff_renew, ff_renew_lease, ff_progress, ff_update_progress, ff_complete,
         ff_complete_execution, ff_fail, ff_fail_execution, ff_delay, ff_delay_execution, ff_cancel, ff_register_worker,
@@ -37,7 +38,7 @@ declare
         ff_complete_execution, ff_fail_execution, ff_delay_execution, ff_wait_children_execution,
         ff_create_budget, ff_update_budget, ff_reset_budget, ff_report_usage_admin, ff_sweep_budget_resets,
         ff_sweep_budget_breaches, ff_sweep_terminal_spend,
-        ff_issue_grant_and_claim, ff_set_lane_state, ff_mark_lease_expired_if_due, ff_promote_delayed,
+        ff_set_lane_state, ff_mark_lease_expired_if_due, ff_promote_delayed,
         ff_expire_execution, ff_list_suspended, ff_list_pending_waitpoints, ff_list_signals,
         ff_list_waitpoint_hmac_kids, ff_deliver_approval_signal, ff_resume_execution, ff_read_waitpoint_token,
         ff_expire_suspension, ff_dispatch_completions, ff_drain_sibling_cancels, ff_drain_cancel_backlog,

@@ -1666,8 +1666,8 @@ class Methods(ABC):
         lease_ttl_ms: int = 30000,
         conn: Connection[object] | None = None,
     ) -> ClaimRow | None:
-        """An operator takes one execution. Capabilities, the state of the lane and admission are not asked
-        for; it must be ready, or its delay over.
+        """A worker claims one execution by its id. Capabilities, lane state and admission are not checked;
+        the execution must be ready, or its delay over.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, LeaseConflict, ExecutionNotLeaseable,
         ExecutionNotEligible, GrantAlreadyExists.

@@ -147,7 +147,7 @@ MAY_CALL = {
     "ff_revoke_lease": OPERATORS,
     "ff_change_priority": OPERATORS,
     "ff_replay_execution": OPERATORS,
-    "ff_issue_grant_and_claim": OPERATORS,
+    "ff_issue_grant_and_claim": WORKERS,
     "ff_set_lane_state": OPERATORS,
     "ff_mark_lease_expired_if_due": OPERATORS,
     "ff_promote_delayed": OPERATORS,

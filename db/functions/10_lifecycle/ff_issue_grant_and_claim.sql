@@ -54,8 +54,8 @@ end
 $$;
 
 comment on function ff_issue_grant_and_claim(text, text, text, bigint) is
-$$An operator takes one execution. Capabilities, the state of the lane and admission are not asked for; it must be ready,
-or its delay over.
+$$A worker claims one execution by its id. Capabilities, lane state and admission are not checked; the execution must be
+ready, or its delay over.
 
 Rows: at most one
 Outcomes: handle_kind = fresh | resumed | reclaimed
