@@ -1189,11 +1189,13 @@ class AsyncMethods(ABC):
     ) -> SignalResult:
         """ff_deliver_signal by an operator: the role is the authority, no token is needed, so it also works
         when the key of the token has expired. One decision is applied once: idempotency_suffix tells it
-        apart from others of the same name. operator_id, else the login, is the source of the signal.
+        apart from others of the same name. Keys and ids of token holders do not matter to it, and it does
+        not count against max_signals_per_execution. operator_id, else the login, is the source of the
+        signal.
 
         Raises: InvalidInput, InvalidExecutionId, InvalidLaneId, InvalidSignalName, PayloadTooLarge,
         ExecutionNotFound, LaneMismatch, WaitpointNotFound, SignalConflict, IdempotencyConflict,
-        TargetNotSignalable, WaitpointClosed, PendingWaitpointExpired, SignalLimitExceeded, CorruptState.
+        TargetNotSignalable, WaitpointClosed, PendingWaitpointExpired, CorruptState.
         """
         return await self._call(
             statements.DELIVER_APPROVAL_SIGNAL,

@@ -35,7 +35,7 @@ def signals_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
                 yield id, f"signal {row['signal_id']} comes before one that {call.client} sent earlier"
             last[call.client, id] = stored["seq"]
     places: dict[str, list[int]] = defaultdict(list)
-    keys: dict[tuple[str, str], str] = {}
+    keys: dict[tuple[str, str, bool], str] = {}
     for (id, signal_id), row in facts.signals.items():
         places[id].append(row["seq"])
         if row["source_type"] == "external":
@@ -43,7 +43,8 @@ def signals_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
             if sent[id, row["payload"]] < 0:
                 yield id, f"signal {signal_id} is there more often than it was sent"
         if row["idempotency_key"]:
-            first = keys.setdefault((row["waitpoint_id"], row["idempotency_key"]), signal_id)
+            operator = row["source_type"] == "operator"
+            first = keys.setdefault((row["waitpoint_id"], row["idempotency_key"], operator), signal_id)
             if first != signal_id:
                 yield id, f"signals {first} and {signal_id} have the same key"
     for id, seen in places.items():

@@ -375,7 +375,7 @@ NOT_RAISED = {
     "ff_check_admission": {"concurrency_limit_exceeded"},
     "ff_claim_execution": {"not_a_resumed_execution"},
     "ff_claim_resumed_execution": {"use_claim_resumed_execution"},
-    "ff_deliver_approval_signal": {"invalid_source_type"},
+    "ff_deliver_approval_signal": {"invalid_source_type", "signal_limit_exceeded"},
     # The single body is called for handles that were judged good.
     "ff_complete_many": {
         "invalid_execution_id",

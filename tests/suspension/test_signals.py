@@ -413,6 +413,65 @@ def test_an_approval_repeats_by_suffix_and_conflicts_by_content(db):
     assert len([e for e in events(db, claim["execution_id"]) if e == "operator/approval_delivered"]) == 3
 
 
+@pytest.mark.parametrize("payload", [b"yes", b"forged"])
+def test_the_key_of_a_token_holder_does_not_pre_empt_an_approval(db, payload):
+    claim, point = suspended(db, count(5, "signals", ["a"]))
+    deliver(db, claim, point, "ok", payload=payload, idempotency_key="approval:ok:1")
+    assert approve(db, claim, point, "ok", "1", payload=b"yes")["outcome"] == "accepted"
+    assert approve(db, claim, point, "ok", "1", payload=b"yes")["outcome"] == "duplicate"
+    assert violations(db) == []
+
+
+def test_the_key_of_an_approval_does_not_hide_the_signal_of_a_token_holder(db):
+    claim, point = suspended(db, count(5, "signals", ["a"]))
+    approve(db, claim, point, "ok", "1")
+    for outcome in ("accepted", "duplicate"):
+        answer = deliver(db, claim, point, "ok", idempotency_key="approval:ok:1")
+        assert answer["outcome"] == outcome
+    assert [g["source_type"] for g in signals(db, claim)] == ["operator", "external"]
+    assert violations(db) == []
+
+
+def test_a_token_holder_cannot_repeat_an_approval_by_its_signal_id(db):
+    claim, point = suspended(db, count(5, "signals", ["a"]))
+    approval = approve(db, claim, point, "ok", "1")
+    with refused("signal_conflict"):
+        deliver(db, claim, point, "ok", signal_id=approval["signal_id"])
+    assert len(signals(db, claim)) == 1
+
+
+def test_name_and_suffix_of_an_approval_are_told_apart_wherever_a_colon_stands(db):
+    claim, point = suspended(db, count(9, "signals", ["a"]))
+    decisions = [
+        ("a", "b:c"),
+        ("a:b", "c"),
+        ("a%3Ab", "c"),
+        ("a:", "b:c"),
+        ("a", ":b:c"),
+        ("a%", "b"),
+        ("a%25", "b"),
+    ]
+    for name, suffix in decisions:
+        assert approve(db, claim, point, name, suffix)["outcome"] == "accepted", (name, suffix)
+    for name, suffix in decisions:
+        assert approve(db, claim, point, name, suffix)["outcome"] == "duplicate", (name, suffix)
+    assert violations(db) == []
+
+
+def test_an_approval_does_not_count_as_one_of_the_signals_that_an_execution_may_receive(db):
+    condition = count(2, "signals", ["a"], {"by_name": "ok"})
+    claim, point = suspended(db, condition, create={"policy": {"max_signals_per_execution": 2}})
+    assert approve(db, claim, point, "ok", "1")["outcome"] == "accepted"
+    for _ in range(2):
+        deliver(db, claim, point, "noise")
+    with refused("signal_limit_exceeded"):
+        deliver(db, claim, point, "noise")
+    assert approve(db, claim, point, "ok", "2")["resumed"] is True
+    assert violations(db) == []
+    db.execute("update ff_exec_input set policy = policy || '{\"max_signals_per_execution\": 1}'")
+    assert [v["invariant"] for v in violations(db)] == ["signal_limit"]
+
+
 # Reading.
 
 

@@ -1,5 +1,7 @@
 -- The delivery of a signal whose sender was authenticated, to a locked execution: repetition, state, cap; then the signal
 -- is stored and, if its suspension is satisfied by it, the execution resumes. g carries what the sender gave.
+-- Operators and token holders have ids and keys of their own: neither repeats, or conflicts with, a key of the other. An
+-- operator's signal does not count against the cap.
 -- Errors: signal_conflict, idempotency_conflict, target_not_signalable, waitpoint_closed, pending_waitpoint_expired,
 -- signal_limit_exceeded.
 create or replace function ff__accept_signal(
@@ -10,6 +12,7 @@ as $$
 declare
     v_detail jsonb := jsonb_build_object('execution_id', ff__wire_id(e.partition_key, e.execution_id),
                                          'waitpoint_id', w.waitpoint_id);
+    v_operator boolean := g.source_type = 'operator';
     v_closed text;
     v_limit int;
     v_satisfied boolean := false;
@@ -27,7 +30,7 @@ begin
     -- Before any look at the state: a repetition of the very signal that resumed the execution is a duplicate too.
     if g.signal_id is not null then
         select x.* into o from ff_signal x where x.execution_id = e.execution_id and x.signal_id = g.signal_id;
-        if found and o.content_hash <> g.content_hash then
+        if found and (o.content_hash <> g.content_hash or (o.source_type = 'operator') <> v_operator) then
             perform ff__raise('signal_conflict', format('another signal %s was delivered', g.signal_id),
                               v_detail || jsonb_build_object('signal_id', g.signal_id));
         end if;
@@ -35,6 +38,7 @@ begin
     if o.signal_id is null and g.idempotency_key is not null then
         select x.* into o from ff_signal x
          where x.waitpoint_id = w.waitpoint_id and x.idempotency_key = g.idempotency_key and x.dedup_until_ms > e.now_ms
+           and (x.source_type = 'operator') = v_operator
          order by x.seq desc limit 1;
         if found and o.content_hash <> g.content_hash then
             perform ff__raise('idempotency_conflict', 'this idempotency key was used for another signal',
@@ -68,7 +72,10 @@ begin
     end if;
     g.seq := ff__next_signal_no(e.execution_id);
     v_limit := ff__max_signals(e.execution_id);
-    if g.seq > v_limit then
+    if g.seq > v_limit and not v_operator
+       and (select count(*) from ff_signal x where x.execution_id = e.execution_id and x.source_type <> 'operator')
+           >= v_limit
+    then
         perform ff__raise('signal_limit_exceeded',
                           format('execution %s has received as many signals as it may',
                                  ff__wire_id(e.partition_key, e.execution_id)),

@@ -109,7 +109,13 @@ with e as not materialized (select c.*, ff__wire_id(c.partition_key, c.execution
     union all
     select 'signal_key', g.waitpoint_id::text, format('key %s twice within its time', g.idempotency_key)
       from g join g x on x.waitpoint_id = g.waitpoint_id and x.idempotency_key = g.idempotency_key and x.seq > g.seq
+                     and (x.source_type = 'operator') = (g.source_type = 'operator')
      where x.accepted_at_ms < g.dedup_until_ms
+    union all
+    select 'signal_limit', g.execution_id::text, format('%s signals of token holders', count(*))
+      from g where g.source_type not in ('operator', 'engine')
+     group by g.execution_id
+    having count(*) > ff__max_signals(g.execution_id)
     union all
     select 'signal_consumed', g.signal_id::text, format('consumed by %s, discarded %s', g.consumed_by, g.discarded)
       from g left join s on s.suspension_id = g.consumed_by

@@ -52,7 +52,9 @@ begin
     g.source_type := 'operator';
     g.source_identity := coalesce(nullif(p_operator_id, ''), session_user);
     g.payload := p_payload;
-    g.idempotency_key := 'approval:' || p_signal_name || ':' || p_idempotency_suffix;
+    -- No colon is left in the name: the first one after it begins the suffix.
+    g.idempotency_key := 'approval:' || replace(replace(p_signal_name, '%', '%25'), ':', '%3A') || ':'
+                         || p_idempotency_suffix;
     r := ff__accept_signal(e, w, g, p_dedup_ttl_ms, p_resume_delay_ms);
     if r.outcome = 'accepted' then
         e := ff__emit_wait(e, 'operator', 'approval_delivered', null, null, p_waitpoint_id,
@@ -71,9 +73,10 @@ $$;
 comment on function ff_deliver_approval_signal(text, text, uuid, text, text, text, bytea, bigint, bigint) is
 $$ff_deliver_signal by an operator: the role is the authority, no token is needed, so it also works when the key of the
 token has expired. One decision is applied once: p_idempotency_suffix tells it apart from others of the same name.
+Keys and ids of token holders do not matter to it, and it does not count against max_signals_per_execution.
 p_operator_id, else the login, is the source of the signal.
 
 Outcomes: outcome = accepted | duplicate
 Outcomes: effect = buffered_for_pending_waitpoint | appended_to_waitpoint | resume_condition_satisfied
 Nullable: matched
-Errors: invalid_input, invalid_execution_id, invalid_lane_id, invalid_signal_name, payload_too_large, execution_not_found, lane_mismatch, waitpoint_not_found, signal_conflict, idempotency_conflict, target_not_signalable, waitpoint_closed, pending_waitpoint_expired, signal_limit_exceeded, corrupt_state$$;
+Errors: invalid_input, invalid_execution_id, invalid_lane_id, invalid_signal_name, payload_too_large, execution_not_found, lane_mismatch, waitpoint_not_found, signal_conflict, idempotency_conflict, target_not_signalable, waitpoint_closed, pending_waitpoint_expired, corrupt_state$$;
