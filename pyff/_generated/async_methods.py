@@ -3253,8 +3253,12 @@ class AsyncMethods(ABC):
         with the token that opens it to a sender: waitpoints names them, or each key of the condition gets
         a fresh one. already_satisfied: the signals that pending waitpoints had buffered are enough, the
         lease stays and the work goes on. already_resumed: this idempotency key was suspended and resumed
-        before, the lease stays and the work goes on. A repetition has no token for a waitpoint that is
-        closed and whose key was wiped. docs/suspension.md shows conditions and policies.
+        before, the lease stays and the work goes on. The same call repeated by the same fence gets the
+        recorded answer (replayed): waits on one waitpoint that stays open need idempotency keys of their
+        own. With other arguments it is idempotency_conflict under the recorded key, otherwise the error of
+        a fence that is gone. No other fence sees a recorded answer, except that of the live lease under
+        the same key. A repetition has no token for a waitpoint that is closed and whose key was wiped.
+        docs/suspension.md shows conditions and policies.
 
         Raises: InvalidInput, InvalidHandle, InvalidExecutionId, InvalidReasonCode, InvalidTimeout,
         InvalidResumeCondition, InvalidWaitpointBinding, InvalidResumePolicy, IdempotencyConflict,
@@ -3311,8 +3315,12 @@ class AsyncMethods(ABC):
         with the token that opens it to a sender: waitpoints names them, or each key of the condition gets
         a fresh one. already_satisfied: the signals that pending waitpoints had buffered are enough, the
         lease stays and the work goes on. already_resumed: this idempotency key was suspended and resumed
-        before, the lease stays and the work goes on. A repetition has no token for a waitpoint that is
-        closed and whose key was wiped. docs/suspension.md shows conditions and policies.
+        before, the lease stays and the work goes on. The same call repeated by the same fence gets the
+        recorded answer (replayed): waits on one waitpoint that stays open need idempotency keys of their
+        own. With other arguments it is idempotency_conflict under the recorded key, otherwise the error of
+        a fence that is gone. No other fence sees a recorded answer, except that of the live lease under
+        the same key. A repetition has no token for a waitpoint that is closed and whose key was wiped.
+        docs/suspension.md shows conditions and policies.
 
         Raises: InvalidInput, InvalidHandle, InvalidExecutionId, InvalidReasonCode, InvalidTimeout,
         InvalidResumeCondition, InvalidWaitpointBinding, InvalidResumePolicy, IdempotencyConflict,

@@ -325,11 +325,10 @@ def test_as_many_waitpoints_as_are_allowed_and_no_more(db):
 # Repetitions.
 
 
-def test_the_handle_that_suspended_hears_the_same_again_whatever_it_says_now(db):
+def test_the_handle_that_suspended_gets_the_same_answer_to_the_same_call(db):
     claim, row = suspended(db)
     before = everything(db)
-    for args in ({}, {"condition": OPERATOR_ONLY}, {"reason_code": "manual_pause", "timeout_ms": 5}):
-        assert suspend(db, claim["handle"], **args) == [{**row, "replayed": True}]
+    assert suspend(db, claim["handle"]) == [{**row, "replayed": True}]
     assert everything(db) == before
     deliver(db, claim, row)
     assert suspend(db, claim["handle"]) == [{**row, "replayed": True}]
@@ -338,6 +337,68 @@ def test_the_handle_that_suspended_hears_the_same_again_whatever_it_says_now(db)
     one(db, "ff_complete", handle=resumed["handle"])
     with refused("execution_not_active"):
         suspend(db, claim["handle"])  # the record of the release is now that of the end
+
+
+@pytest.mark.parametrize("recorded", [{}, {"idempotency_key": "k"}])
+def test_the_handle_that_suspended_gets_no_recorded_answer_to_another_call(db, recorded):
+    claim, row = suspended(db, **recorded)
+    others = ({"condition": OPERATOR_ONLY}, {"reason_code": "manual_pause"}, {"timeout_ms": 5})
+    before = everything(db)
+    for other in others:
+        with refused("execution_not_active"):
+            suspend(db, claim["handle"], **other)
+        with refused("idempotency_conflict" if recorded else "execution_not_active"):
+            suspend(db, claim["handle"], **other, idempotency_key="k")
+        with refused("execution_not_active"):
+            suspend(db, claim["handle"], **other, idempotency_key="another")
+    assert everything(db) == before
+    deliver(db, claim, row)
+    take(db)
+    for other in others:
+        with refused("stale_lease"):
+            suspend(db, claim["handle"], **other)
+
+
+def test_another_key_makes_it_another_call(db):
+    claim, _ = suspended(db, idempotency_key="k")
+    with refused("execution_not_active"):
+        suspend(db, claim["handle"], idempotency_key="another")
+
+
+def test_a_key_shows_no_token_to_a_fence_that_neither_suspended_nor_is_the_current_one(db):
+    earlier = run(db)
+    one(db, "ff_delay", handle=earlier["handle"], delay_ms=0)
+    holder = take(db)
+    (row,) = suspend(db, holder["handle"], idempotency_key="k")
+    made_up = {**{n: holder[n] for n in ("execution_id", "lease_epoch", "attempt_id")}, "lease_id": UNKNOWN}
+
+    def every_other_fence_is_refused(kind):
+        before = everything(db)
+        for condition in (APPROVAL, OPERATOR_ONLY):
+            with refused(kind):
+                suspend(db, earlier["handle"], condition, idempotency_key="k")
+            with refused(kind):
+                rows(db, "ff_suspend_execution", **made_up, condition=Jsonb(condition), idempotency_key="k")
+        assert everything(db) == before
+
+    every_other_fence_is_refused("execution_not_active")
+    deliver(db, holder, row)
+    every_other_fence_is_refused("execution_not_active")
+    current = take(db)
+    every_other_fence_is_refused("stale_lease")
+    assert suspend(db, holder["handle"], idempotency_key="k") == [{**row, "replayed": True}]
+    (resumed,) = suspend(db, current["handle"], idempotency_key="k")
+    assert (resumed["outcome"], resumed["waitpoint_token"]) == ("already_resumed", row["waitpoint_token"])
+
+
+def test_a_key_of_an_earlier_lease_does_not_answer_a_lease_that_has_run_out(db, clock):
+    clock.freeze()
+    claim, row = suspended(db, idempotency_key="k")
+    deliver(db, claim, row)
+    current = take(db)
+    clock.advance(30_000)
+    with refused("lease_expired"):
+        suspend(db, current["handle"], idempotency_key="k")
 
 
 def test_of_the_pauses_of_an_attempt_the_latest_is_remembered(db):
@@ -487,6 +548,42 @@ def test_already_satisfied_is_answered_again_even_when_the_lease_has_run_out(db,
     (row,) = suspend(db, claim["handle"], waitpoints=waitpoints)
     clock.advance(30_000)
     assert suspend(db, claim["handle"], waitpoints=waitpoints) == [{**row, "replayed": True}]
+
+
+@pytest.mark.parametrize("consume", [True, False])
+def test_already_satisfied_is_answered_again_when_the_waitpoint_stayed_open(db, clock, consume):
+    clock.freeze()
+    claim = run(db)
+    point = waitpoint(db, claim["handle"])
+    deliver(db, claim, point)
+    waitpoints = [{"use_pending": str(point["waitpoint_id"])}]
+    policy = {"close_waitpoint_on_resume": False, "consume_matched_signals": consume}
+    args = {"waitpoints": waitpoints, "policy": policy}
+    (row,) = suspend(db, claim["handle"], **args)
+    assert row["outcome"] == "already_satisfied"
+    before = everything(db)
+    assert suspend(db, claim["handle"], **args) == [{**row, "replayed": True}]
+    clock.advance(30_000)
+    assert suspend(db, claim["handle"], **args) == [{**row, "replayed": True}]
+    assert everything(db) == before
+    assert violations(db) == []
+
+
+def test_a_wait_with_a_key_of_its_own_repeats_none_that_was_satisfied_before(db):
+    claim = run(db)
+    point = waitpoint(db, claim["handle"])
+    args = {
+        "waitpoints": [{"use_pending": str(point["waitpoint_id"])}],
+        "policy": {"close_waitpoint_on_resume": False},
+    }
+    for n in range(2):
+        deliver(db, claim, point)
+        for replayed in (False, True):
+            (row,) = suspend(db, claim["handle"], **args, idempotency_key=str(n))
+            assert (row["outcome"], row["replayed"]) == ("already_satisfied", replayed)
+    (row,) = suspend(db, claim["handle"], **args, idempotency_key="2")
+    assert (row["outcome"], row["replayed"]) == ("suspended", False)
+    assert violations(db) == []
 
 
 def test_fresh_waitpoints_of_a_satisfied_suspension_are_closed_with_it(db):

@@ -239,8 +239,9 @@ def test_a_waitpoint_may_be_kept_and_bound_again_with_the_same_token(db):
         (False, True),
         (True, False),
     ]
-    # What was recorded of the first suspension can still be told.
-    assert suspend(db, again["handle"])[0]["waitpoint_id"] == point["waitpoint_id"]
+    assert suspend(db, again["handle"], single("a", "stop"), waitpoints=pending(point)) == [
+        {**bound, "replayed": True}
+    ]
     assert violations(db) == []
 
 

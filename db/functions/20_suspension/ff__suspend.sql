@@ -82,48 +82,37 @@ begin
     v_handle := ff__encode_handle(e.partition_key, e.execution_id, p_fence.attempt_index, p_fence.lease_id,
                                   p_fence.lease_epoch, p_fence.attempt_id);
     v_verdict := ff__verdict(e, p_fence, 'suspend');
+    -- A recorded answer shows tokens: it is for the fence that suspended, and under its key for the live one.
     if v_key is not null then
-        select x.* into s from ff_suspension x where x.execution_id = e.execution_id and x.idempotency_key = v_key;
-        if found and v_verdict = 'replay' and exists (
-               select from ff_suspension x
-                where x.suspension_id
-                      = ((ff__recorded_release(p_fence, 'suspend')).release_detail ->> 'suspension_id')::uuid
-                  and x.idempotency_key is null and x.suspension_no < s.suspension_no and x.request_hash = v_hash) then
-            -- A later run has taken over the key of this caller's own suspension, which is answered below.
-            null;
-        elsif found and s.request_hash <> v_hash then
-            perform ff__raise('idempotency_conflict',
-                              'this idempotency key was used for another suspension of the execution',
-                              jsonb_build_object('execution_id', p_fence.wire_id, 'suspension_id', s.suspension_id));
-        elsif found and v_verdict is null and s.close_reason in ('resumed', 'operator_resume', 'timed_out_auto_resume') then
-            return query select x.* from ff__suspension_rows(e, s, 'already_resumed', true, v_handle) x;
-            return;
-        elsif found and v_verdict is null and s.closed_at_ms is not null and s.outcome = 'suspended' then
-            -- It ended with its attempt and never resumed, and this is another run: there is nothing to go on from.
-            update ff_suspension x set idempotency_key = null where x.suspension_id = s.suspension_id;
-        elsif found then
-            return query select x.* from ff__suspension_rows(e, s, s.outcome, true, v_handle) x;
-            return;
-        end if;
-    end if;
-    if v_verdict = 'replay' then
         select x.* into s from ff_suspension x
-         where x.suspension_id = ((ff__recorded_release(p_fence, 'suspend')).release_detail ->> 'suspension_id')::uuid;
+         where x.execution_id = e.execution_id and x.idempotency_key = v_key
+           and (v_verdict is null
+                or (x.lease_id = p_fence.lease_id and x.lease_epoch = p_fence.lease_epoch
+                    and x.attempt_id = p_fence.attempt_id));
+    end if;
+    if s.suspension_id is null then
+        -- Without that key (or when a later run has taken it over): the same call of the same fence.
+        select x.* into s from ff_suspension x
+         where x.execution_id = e.execution_id and x.lease_id = p_fence.lease_id and x.lease_epoch = p_fence.lease_epoch
+           and x.attempt_id = p_fence.attempt_id and x.request_hash = v_hash and coalesce(x.idempotency_key = v_key, true)
+           and x.outcome = case when v_verdict = 'replay' then 'suspended'
+                                when coalesce(v_verdict, 'live') in ('live', 'lease_expired', 'lease_revoked')
+                                then 'already_satisfied' end
+         order by x.suspension_no desc limit 1;
+    end if;
+    if s.request_hash <> v_hash then
+        perform ff__raise('idempotency_conflict',
+                          'this idempotency key was used for another suspension of the execution',
+                          jsonb_build_object('execution_id', p_fence.wire_id, 'suspension_id', s.suspension_id));
+    elsif v_verdict is null and s.close_reason in ('resumed', 'operator_resume', 'timed_out_auto_resume') then
+        return query select x.* from ff__suspension_rows(e, s, 'already_resumed', true, v_handle) x;
+        return;
+    elsif v_verdict is null and s.outcome = 'suspended' and s.closed_at_ms is not null then
+        -- It ended with its attempt and never resumed: this run suspends anew and takes over the key.
+        update ff_suspension x set idempotency_key = null where x.suspension_id = s.suspension_id;
+    elsif s.suspension_id is not null then
         return query select x.* from ff__suspension_rows(e, s, s.outcome, true, v_handle) x;
         return;
-    elsif p_waitpoints is not null and coalesce(v_verdict, 'none') in ('none', 'lease_expired', 'lease_revoked') then
-        -- A condition that held already left the lease as it was. Such a suspension has bound a pending waitpoint.
-        select x.* into s
-          from unnest(v_bindings) o(waitpoint_key, waitpoint_id, pending)
-          join ff_waitpoint y on y.waitpoint_id = o.waitpoint_id and y.close_reason = 'already_satisfied'
-          join ff_suspension x on x.suspension_id = y.suspension_id
-         where o.pending and x.execution_id = e.execution_id and x.lease_id = p_fence.lease_id
-           and x.lease_epoch = p_fence.lease_epoch and x.attempt_id = p_fence.attempt_id and x.request_hash = v_hash
-         limit 1;
-        if found then
-            return query select x.* from ff__suspension_rows(e, s, 'already_satisfied', true, v_handle) x;
-            return;
-        end if;
     end if;
     if p_timeout_at_ms <= e.now_ms then
         perform ff__invalid_timeout('has passed');
@@ -172,7 +161,8 @@ begin
     values (
         s.suspension_id, e.execution_id, e.lease_id, e.current_attempt_id, e.lease_epoch, e.now_ms, s.timeout_at_ms,
         e.current_attempt_index,
-        1 + coalesce((select max(x.suspension_no) from ff_suspension x where x.execution_id = e.execution_id), 0),
+        1 + coalesce((select x.suspension_no from ff_suspension x where x.execution_id = e.execution_id
+                       order by x.lease_epoch desc, x.suspension_no desc limit 1), 0),
         'suspended', p_reason_code, p_requested_by, v_behavior, left(p_reason_detail, 4096), p_continuation_pointer,
         v_key, v_hash, s.waitpoint_ids, p_condition, v_policy)
     on conflict (suspension_id) do nothing;

@@ -23,7 +23,7 @@ begin
       join ff_suspension s on s.execution_id = a.execution_id and s.attempt_index = a.attempt_index
      where c.execution_id = v_fence.execution_id and a.attempt_index = v_fence.attempt_index
        and a.attempt_id = v_fence.attempt_id and (p_suspension_id is null or s.suspension_id = p_suspension_id)
-     order by s.suspension_no desc limit 1;
+     order by s.lease_epoch desc, s.suspension_no desc limit 1;
     return query
         select g.signal_id, g.signal_name, g.signal_category, g.source_type, g.source_identity, g.correlation_id,
                g.accepted_at_ms, g.payload, g.payload_encoding, g.waitpoint_id, w.waitpoint_key, g.matched,

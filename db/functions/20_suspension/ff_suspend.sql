@@ -1,4 +1,5 @@
--- Locks: the execution. Replay with the same handle, or the same idempotency key: the recorded rows, nothing written.
+-- Locks: the execution. Replay with the same arguments by the fence that suspended, or with the same idempotency key by it
+-- or by the live lease: the recorded rows, nothing written.
 create or replace function ff_suspend(
     p_handle text,
     p_condition jsonb,
@@ -37,7 +38,10 @@ p_timeout_behavior says (fail, cancel, expire, auto_resume_with_timeout_signal, 
 after the resume goes on with the same attempt. One row per waitpoint, with the token that opens it to a sender:
 p_waitpoints names them, or each key of the condition gets a fresh one. already_satisfied: the signals that pending
 waitpoints had buffered are enough, the lease stays and the work goes on. already_resumed: this idempotency key was
-suspended and resumed before, the lease stays and the work goes on. A repetition has no token for a waitpoint that is
+suspended and resumed before, the lease stays and the work goes on. The same call repeated by the same fence gets the
+recorded answer (replayed): waits on one waitpoint that stays open need idempotency keys of their own. With other arguments
+it is idempotency_conflict under the recorded key, otherwise the error of a fence that is gone. No other fence sees a
+recorded answer, except that of the live lease under the same key. A repetition has no token for a waitpoint that is
 closed and whose key was wiped. docs/suspension.md shows conditions and policies.
 
 Outcomes: outcome = suspended | already_satisfied | already_resumed

@@ -1,4 +1,5 @@
--- Locks: the execution. Replay with the same fence, or the same idempotency key: the recorded rows, nothing written.
+-- Locks: the execution. Replay with the same arguments by the fence that suspended, or with the same idempotency key by it
+-- or by the live lease: the recorded rows, nothing written.
 create or replace function ff_suspend_execution(
     p_execution_id text,
     p_attempt_index int default null,
