@@ -29,6 +29,8 @@ RULES = (
     leases.reclaims_are_counted,
     leases.pauses_are_kept,
     messages.signals_are_kept,
+    messages.signals_and_approvals_are_kept_apart,
+    messages.tokens_are_shown_to_their_fence,
     messages.tokens_open_their_own,
     messages.frames_are_kept,
     messages.streams_are_read_in_order,

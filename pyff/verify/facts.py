@@ -83,6 +83,12 @@ class Facts:
             )
             if row["uuid"] in self.by_uuid
         }
+        self.suspensions: dict[str, Row] = {
+            row["suspension_id"]: row
+            for row in self._rows(
+                "select s.suspension_id::text, s.lease_id::text, s.lease_epoch from ff_suspension s"
+            )
+        }
         self.frames: dict[tuple[str, int, str], Row] = {
             (self.by_uuid[row["uuid"]], row["attempt_index"], row["frame_id"]): row
             for row in self._rows(

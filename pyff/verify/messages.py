@@ -52,6 +52,32 @@ def signals_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
             yield id, f"its signals are numbered {sorted(seen)}"
 
 
+def signals_and_approvals_are_kept_apart(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    """The signal that an operator, or a token holder, is told of is there and was sent by the same kind of sender."""
+    for call in calls:
+        if call.function not in ("ff_deliver_signal", "ff_deliver_approval_signal") or not call.acknowledged:
+            continue
+        id, row = call.args["execution_id"], call.row
+        stored = facts.signals.get((id, row["signal_id"]), {})
+        if (stored.get("source_type") == "operator") != (call.function == "ff_deliver_approval_signal"):
+            source = stored.get("source_type", "nobody")
+            yield id, f"{call.function} of {call.client} was {row['outcome']}: a signal of {source}"
+
+
+def tokens_are_shown_to_their_fence(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+    """Only the fence that suspended is told again that it did, and gets the tokens again."""
+    for call in calls:
+        row = call.row
+        if call.function != "ff_suspend" or not row.get("replayed") or row["outcome"] != "suspended":
+            continue
+        fence, made = facts.fences[call.args["handle"]], facts.suspensions.get(row["suspension_id"])
+        if made is None or (made["lease_id"], made["lease_epoch"]) != (fence.lease_id, fence.lease_epoch):
+            yield (
+                fence.execution_id,
+                f"{call.client} was shown suspension {row['suspension_id']} of another lease",
+            )
+
+
 def tokens_open_their_own(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """No signal is accepted with a token that nobody was given for its waitpoint, where somebody was given one."""
     given: dict[str, set[str]] = defaultdict(set)

@@ -99,6 +99,7 @@ class Client:
             self.suspend: 8,
             self.open_waitpoint: 3,
             self.signal: 12,
+            self.approve: 5,
             self.append: 12,
             self.read_stream: 3,
             self.step: 8,
@@ -107,6 +108,7 @@ class Client:
             self.schedule: 2,
             self.repeat: 6,
             self.cancel: 2,
+            self.override: 2,
             self.cancel_flow: 1,
             self.revoke: 2,
             self.replay: 2,
@@ -318,16 +320,20 @@ class Client:
         handle = self.handle()
         if handle is None:
             return
-        matcher = self.random.choice(["wildcard", {"by_name": "go"}])
+        # As with creates, what goes with a key follows from it: handles of earlier leases repeat the same call.
+        key = self.random.choice([None, None, "wait"])
+        given = random.Random(key or self.random.random())
+        matcher = given.choice(["wildcard", {"by_name": "go"}])
         condition = {"kind": "single", "waitpoint_key": "go", "matcher": matcher}
         bound = [point for held, point in self.pending if held == handle]
         rows = self.call(
             "ff_suspend",
             handle=handle,
             condition=condition,
-            waitpoints=[{"use_pending": bound[-1]}] if bound else None,
-            timeout_ms=self.random.choice([200, 3000]),
-            timeout_behavior=self.random.choice(["fail", "auto_resume_with_timeout_signal"]),
+            waitpoints=[{"use_pending": bound[-1]}] if bound and key is None else None,
+            timeout_ms=given.choice([200, 3000]),
+            timeout_behavior=given.choice(["fail", "auto_resume_with_timeout_signal"]),
+            idempotency_key=key,
         )
         for row in rows:
             if row["waitpoint_token"]:
@@ -358,19 +364,40 @@ class Client:
             token = self.random.choice(
                 [*(t for _, _, t in self.points[-6:] if t != token), f"{kid}:{'0' * 64}"]
             )
+        name = self.random.choice(["go", "ok"])
+        guess = self.random.random() < 0.2  # the key and content of an approval
         try:
             self.call(
                 "ff_deliver_signal",
                 execution_id=execution,
                 waitpoint_id=waitpoint,
                 waitpoint_token=token,
-                signal_name=self.random.choice(["go", "ok"]),
-                payload=self.random.randbytes(8),
-                idempotency_key=self.random.choice([None, f"{self.random.randrange(3)}"]),
+                signal_name=name,
+                payload=None if guess else self.random.randbytes(8),
+                idempotency_key=f"approval:{name}:1"
+                if guess
+                else self.random.choice([None, f"{self.random.randrange(3)}"]),
             )
         except psycopg.Error as error:
             if not (forged and error.sqlstate == "WF121"):
                 raise
+
+    def approve(self) -> None:
+        if not self.points:
+            return
+        execution, waitpoint, _ = self.random.choice(self.points[-6:])
+        assert self.conn is not None
+        found = self.conn.execute("select lane_id from ff_describe_execution(%s)", [execution]).fetchone()
+        assert found is not None
+        name = self.random.choice(["go", "ok"])
+        self.call(
+            "ff_deliver_approval_signal",
+            execution_id=execution,
+            lane_id=found[0],
+            waitpoint_id=waitpoint,
+            signal_name=name,
+            idempotency_suffix="1",
+        )
 
     def append(self) -> None:
         handle = self.handle()
@@ -466,6 +493,25 @@ class Client:
 
     def cancel(self) -> None:
         self.control("ff_cancel_execution", source="operator_override")
+
+    def override(self) -> None:
+        """With the rights of a worker, which do not suffice."""
+        seen = [id for _, id in self.board.look()]
+        if not seen:
+            return
+        assert self.conn is not None
+        function = self.random.choice(["ff_complete_execution", "ff_fail_execution"])
+        try:
+            with self.conn.transaction():
+                self.conn.execute("set local role ff_worker")
+                self.recorder.call(
+                    self.conn, function, execution_id=self.random.choice(seen), source="operator_override"
+                )
+        except psycopg.Error as error:
+            if error.sqlstate != "WF430":
+                raise
+        else:
+            raise RuntimeError(f"{function} let a worker act in place of the lease holder")
 
     def revoke(self) -> None:
         self.control("ff_revoke_lease")

@@ -50,7 +50,8 @@ class Story:
         self.call("ff_record_step", handle=handle, name="charge", result=b"42")
         self.call("ff_report_usage", handle=handle, budget_id="b", deltas={"tokens": 30}, dedup_key="d")
         self.call("ff_report_usage", handle=handle, budget_id="b", deltas={"tokens": 30}, dedup_key="d")
-        (point,) = self.call("ff_suspend", handle=handle, condition=SINGLE)
+        for _ in range(2):  # the second is answered from the record
+            (point,) = self.call("ff_suspend", handle=handle, condition=SINGLE)
         self.call(
             "ff_deliver_signal",
             execution_id=id,
@@ -228,6 +229,14 @@ LIES = {
     ),
     "a signal is gone": ("signals are kept", "delete from ff_signal"),
     "a signal has changed": ("signals are kept", "update ff_signal set payload = 'other'"),
+    "a signal is an operator's": (
+        "signals and approvals are kept apart",
+        "update ff_signal set source_type = 'operator'",
+    ),
+    "a suspension was shown to another lease": (
+        "tokens are shown to their fence",
+        "update ff_suspension set lease_id = suspension_id",
+    ),
     "signals are misnumbered": ("signals are kept", "update ff_signal set seq = 7"),
     "a frame is gone": ("frames are kept", "delete from ff_stream_frame where payload = 'first'"),
     "a frame has changed": ("frames are kept", "update ff_stream_frame set payload = 'x' where payload = 'first'"),
