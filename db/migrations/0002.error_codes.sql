@@ -102,7 +102,7 @@ insert into ff_error_code (sqlstate, class, kind, retryable, description, hint) 
      'Pass 32 bytes in hex, or nothing to have them generated.'),
     ('WF125', 'validation', 'invalid_grace_ms', false,
      'The grace period is outside its range.',
-     'Use 0 to 9007199254740991 milliseconds.'),
+     'Use 0 milliseconds or more; the period must end by the year 9999.'),
     ('WF126', 'validation', 'lane_mismatch', false,
      'The execution is on another lane.',
      'Pass the lane of the execution.'),
