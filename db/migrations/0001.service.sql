@@ -31,6 +31,8 @@ comment on table ff_setting is
 insert into ff_setting (name, value, description) values
     ('notify', 'on',
      'on | off: whether the engine sends NOTIFY at all; polling works either way'),
+    ('max_execution_bytes', '16777216',
+     'the largest payload or result of an execution, in bytes: 1024 to 536870912'),
     ('retention_ms', '86400000',
      'how long maintenance keeps terminal executions whose policy says nothing, in milliseconds');
 

@@ -750,8 +750,8 @@ class AsyncMethods(ABC):
         """Ends an execution with success and stores its result on the attempt that produced it. Only the
         holder of the live lease may; the same call again answers as the first did, with replayed = true.
 
-        Raises: InvalidInput, InvalidHandle, InvalidExecutionId, ExecutionNotFound, ExecutionNotActive,
-        StaleLease, LeaseRevoked, LeaseExpired.
+        Raises: InvalidInput, PayloadTooLarge, InvalidHandle, InvalidExecutionId, ExecutionNotFound,
+        ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
         """
         return await self._call(
             statements.COMPLETE,
@@ -775,8 +775,8 @@ class AsyncMethods(ABC):
         """ff_complete by explicit fence. source operator_override, without a fence, completes an active
         execution in its holder's place.
 
-        Raises: InvalidInput, InvalidExecutionId, FenceRequired, PartialFence, ExecutionNotFound,
-        ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
+        Raises: InvalidInput, PayloadTooLarge, InvalidExecutionId, FenceRequired, PartialFence,
+        ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
         """
         return await self._call(
             statements.COMPLETE_EXECUTION,
@@ -888,9 +888,9 @@ class AsyncMethods(ABC):
         them get it. flow_id: makes it a member of that flow, which opens again if it had completed or
         failed.
 
-        Raises: InvalidInput, InvalidLaneId, InvalidPolicy, InvalidCapabilities, InvalidTagKey,
-        QuotaPolicyNotFound, BudgetNotFound, InvalidExecutionId, PartitionMismatch, FlowNotFound,
-        IdempotencyConflict, ExecutionIdConflict, LaneNotAccepting, FlowAlreadyTerminal.
+        Raises: InvalidInput, PayloadTooLarge, InvalidLaneId, InvalidPolicy, InvalidCapabilities,
+        InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, InvalidExecutionId, PartitionMismatch,
+        FlowNotFound, IdempotencyConflict, ExecutionIdConflict, LaneNotAccepting, FlowAlreadyTerminal.
         """
         return await self._call(
             statements.CREATE_EXECUTION,
@@ -939,9 +939,9 @@ class AsyncMethods(ABC):
         priority is the same for all. Rows come in the order of payloads. A key that is repeated inside the
         call answers created, then duplicate.
 
-        Raises: InvalidInput, InvalidLaneId, InvalidPolicy, InvalidCapabilities, InvalidTagKey,
-        QuotaPolicyNotFound, BudgetNotFound, FlowNotFound, IdempotencyConflict, LaneNotAccepting,
-        FlowAlreadyTerminal.
+        Raises: InvalidInput, PayloadTooLarge, InvalidLaneId, InvalidPolicy, InvalidCapabilities,
+        InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, FlowNotFound, IdempotencyConflict,
+        LaneNotAccepting, FlowAlreadyTerminal.
         """
         return await self._call(
             statements.CREATE_EXECUTIONS,
@@ -1049,8 +1049,8 @@ class AsyncMethods(ABC):
         definition again answers already_satisfied. Another one is refused, or with replace takes its
         place: a change of its times counts from now on, and a paused schedule stays paused.
 
-        Raises: InvalidInput, InvalidLaneId, InvalidSchedule, InvalidPolicy, InvalidCapabilities,
-        InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, ScheduleConflict.
+        Raises: InvalidInput, PayloadTooLarge, InvalidLaneId, InvalidSchedule, InvalidPolicy,
+        InvalidCapabilities, InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, ScheduleConflict.
         """
         return await self._call(
             statements.CREATE_SCHEDULE,
@@ -1444,20 +1444,29 @@ class AsyncMethods(ABC):
         reason: str = "",
         classification: str = "transient",
         category: str | None = None,
+        retry_after_ms: int | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> FailResult:
         """Ends the attempt as failed. A retry follows when the stored policy allows it: not for
         classification permanent or cancelled, only for retryable_categories if the policy names some, and
         while retries are left; it becomes claimable at delay_until_ms, or at once. Otherwise the execution
         ends failed. reason is cut at 4096 characters. classification: transient, permanent, infra_crash,
-        timeout, cancelled; category defaults to it.
+        timeout, cancelled; category defaults to it. retry_after_ms (0 to 30 days): the retry, if one
+        follows, comes after exactly that delay instead of the policy's backoff, as an HTTP Retry-After
+        asks. It grants no retry that the policy does not, and is ignored when none follows.
 
         Raises: InvalidInput, InvalidHandle, InvalidExecutionId, ExecutionNotFound, ExecutionNotActive,
         StaleLease, LeaseRevoked, LeaseExpired.
         """
         return await self._call(
             statements.FAIL,
-            {"handle": handle, "reason": reason, "classification": classification, "category": category},
+            {
+                "handle": handle,
+                "reason": reason,
+                "classification": classification,
+                "category": category,
+                "retry_after_ms": retry_after_ms,
+            },
             conn,
         )
 
@@ -1473,6 +1482,7 @@ class AsyncMethods(ABC):
         classification: str = "transient",
         category: str | None = None,
         source: str = "lease_holder",
+        retry_after_ms: int | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> FailResult:
         """ff_fail by explicit fence. source operator_override, without a fence, fails an active execution in
@@ -1493,6 +1503,7 @@ class AsyncMethods(ABC):
                 "classification": classification,
                 "category": category,
                 "source": source,
+                "retry_after_ms": retry_after_ms,
             },
             conn,
         )
@@ -1508,8 +1519,9 @@ class AsyncMethods(ABC):
         ticks stay as they are. idempotency_key: as in ff_create_execution; duplicate answers with the
         execution that exists.
 
-        Raises: InvalidInput, ScheduleNotFound, InvalidLaneId, InvalidPolicy, InvalidCapabilities,
-        InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, IdempotencyConflict, LaneNotAccepting.
+        Raises: InvalidInput, PayloadTooLarge, ScheduleNotFound, InvalidLaneId, InvalidPolicy,
+        InvalidCapabilities, InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, IdempotencyConflict,
+        LaneNotAccepting.
         """
         return await self._call(
             statements.FIRE_SCHEDULE, {"schedule_id": schedule_id, "idempotency_key": idempotency_key}, conn
@@ -3113,8 +3125,9 @@ class AsyncMethods(ABC):
     async def set_setting(
         self, name: str, value: str, *, conn: AsyncConnection[object] | None = None
     ) -> SetSettingResult:
-        """Changes one setting of the engine; answers with the value before. notify: on | off. retention_ms:
-        milliseconds. max_*: the engine's limits, as numbers.
+        """Changes one setting of the engine; answers with the value before. notify: on | off. retention_ms,
+        retention_failed_ms: milliseconds. max_*: the engine's limits, as numbers; max_execution_bytes:
+        1024 to 536870912.
 
         Raises: InvalidInput.
         """
@@ -3205,7 +3218,7 @@ class AsyncMethods(ABC):
         edges: {from, to, dependency_kind, data_passing_ref} by node key. groups: {to, policy, k,
         on_satisfied} as ff_set_edge_group_policy. One row per node.
 
-        Raises: InvalidInput, InvalidTagKey, FlowConflict, InvalidLaneId, InvalidPolicy,
+        Raises: InvalidInput, PayloadTooLarge, InvalidTagKey, FlowConflict, InvalidLaneId, InvalidPolicy,
         InvalidCapabilities, QuotaPolicyNotFound, BudgetNotFound, InvalidExecutionId, PartitionMismatch,
         SelfReferencingEdge, InvalidDependencyKind, DependencyAlreadyExists, CycleDetected,
         IdempotencyConflict, ExecutionIdConflict, LaneNotAccepting, QuorumUnreachable.

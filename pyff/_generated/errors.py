@@ -365,7 +365,7 @@ class InvalidGraceMs(Validation):
     kind = "invalid_grace_ms"
     retryable = False
     description = "The grace period is outside its range."
-    advice = "Use 0 to 9007199254740991 milliseconds."
+    advice = "Use 0 milliseconds or more; the period must end by the year 9999."
 
 
 class LaneMismatch(Validation):

@@ -745,8 +745,8 @@ class Methods(ABC):
         """Ends an execution with success and stores its result on the attempt that produced it. Only the
         holder of the live lease may; the same call again answers as the first did, with replayed = true.
 
-        Raises: InvalidInput, InvalidHandle, InvalidExecutionId, ExecutionNotFound, ExecutionNotActive,
-        StaleLease, LeaseRevoked, LeaseExpired.
+        Raises: InvalidInput, PayloadTooLarge, InvalidHandle, InvalidExecutionId, ExecutionNotFound,
+        ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
         """
         return self._call(
             statements.COMPLETE,
@@ -770,8 +770,8 @@ class Methods(ABC):
         """ff_complete by explicit fence. source operator_override, without a fence, completes an active
         execution in its holder's place.
 
-        Raises: InvalidInput, InvalidExecutionId, FenceRequired, PartialFence, ExecutionNotFound,
-        ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
+        Raises: InvalidInput, PayloadTooLarge, InvalidExecutionId, FenceRequired, PartialFence,
+        ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
         """
         return self._call(
             statements.COMPLETE_EXECUTION,
@@ -883,9 +883,9 @@ class Methods(ABC):
         them get it. flow_id: makes it a member of that flow, which opens again if it had completed or
         failed.
 
-        Raises: InvalidInput, InvalidLaneId, InvalidPolicy, InvalidCapabilities, InvalidTagKey,
-        QuotaPolicyNotFound, BudgetNotFound, InvalidExecutionId, PartitionMismatch, FlowNotFound,
-        IdempotencyConflict, ExecutionIdConflict, LaneNotAccepting, FlowAlreadyTerminal.
+        Raises: InvalidInput, PayloadTooLarge, InvalidLaneId, InvalidPolicy, InvalidCapabilities,
+        InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, InvalidExecutionId, PartitionMismatch,
+        FlowNotFound, IdempotencyConflict, ExecutionIdConflict, LaneNotAccepting, FlowAlreadyTerminal.
         """
         return self._call(
             statements.CREATE_EXECUTION,
@@ -934,9 +934,9 @@ class Methods(ABC):
         priority is the same for all. Rows come in the order of payloads. A key that is repeated inside the
         call answers created, then duplicate.
 
-        Raises: InvalidInput, InvalidLaneId, InvalidPolicy, InvalidCapabilities, InvalidTagKey,
-        QuotaPolicyNotFound, BudgetNotFound, FlowNotFound, IdempotencyConflict, LaneNotAccepting,
-        FlowAlreadyTerminal.
+        Raises: InvalidInput, PayloadTooLarge, InvalidLaneId, InvalidPolicy, InvalidCapabilities,
+        InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, FlowNotFound, IdempotencyConflict,
+        LaneNotAccepting, FlowAlreadyTerminal.
         """
         return self._call(
             statements.CREATE_EXECUTIONS,
@@ -1044,8 +1044,8 @@ class Methods(ABC):
         definition again answers already_satisfied. Another one is refused, or with replace takes its
         place: a change of its times counts from now on, and a paused schedule stays paused.
 
-        Raises: InvalidInput, InvalidLaneId, InvalidSchedule, InvalidPolicy, InvalidCapabilities,
-        InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, ScheduleConflict.
+        Raises: InvalidInput, PayloadTooLarge, InvalidLaneId, InvalidSchedule, InvalidPolicy,
+        InvalidCapabilities, InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, ScheduleConflict.
         """
         return self._call(
             statements.CREATE_SCHEDULE,
@@ -1433,20 +1433,29 @@ class Methods(ABC):
         reason: str = "",
         classification: str = "transient",
         category: str | None = None,
+        retry_after_ms: int | None = None,
         conn: Connection[object] | None = None,
     ) -> FailResult:
         """Ends the attempt as failed. A retry follows when the stored policy allows it: not for
         classification permanent or cancelled, only for retryable_categories if the policy names some, and
         while retries are left; it becomes claimable at delay_until_ms, or at once. Otherwise the execution
         ends failed. reason is cut at 4096 characters. classification: transient, permanent, infra_crash,
-        timeout, cancelled; category defaults to it.
+        timeout, cancelled; category defaults to it. retry_after_ms (0 to 30 days): the retry, if one
+        follows, comes after exactly that delay instead of the policy's backoff, as an HTTP Retry-After
+        asks. It grants no retry that the policy does not, and is ignored when none follows.
 
         Raises: InvalidInput, InvalidHandle, InvalidExecutionId, ExecutionNotFound, ExecutionNotActive,
         StaleLease, LeaseRevoked, LeaseExpired.
         """
         return self._call(
             statements.FAIL,
-            {"handle": handle, "reason": reason, "classification": classification, "category": category},
+            {
+                "handle": handle,
+                "reason": reason,
+                "classification": classification,
+                "category": category,
+                "retry_after_ms": retry_after_ms,
+            },
             conn,
         )
 
@@ -1462,6 +1471,7 @@ class Methods(ABC):
         classification: str = "transient",
         category: str | None = None,
         source: str = "lease_holder",
+        retry_after_ms: int | None = None,
         conn: Connection[object] | None = None,
     ) -> FailResult:
         """ff_fail by explicit fence. source operator_override, without a fence, fails an active execution in
@@ -1482,6 +1492,7 @@ class Methods(ABC):
                 "classification": classification,
                 "category": category,
                 "source": source,
+                "retry_after_ms": retry_after_ms,
             },
             conn,
         )
@@ -1493,8 +1504,9 @@ class Methods(ABC):
         ticks stay as they are. idempotency_key: as in ff_create_execution; duplicate answers with the
         execution that exists.
 
-        Raises: InvalidInput, ScheduleNotFound, InvalidLaneId, InvalidPolicy, InvalidCapabilities,
-        InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, IdempotencyConflict, LaneNotAccepting.
+        Raises: InvalidInput, PayloadTooLarge, ScheduleNotFound, InvalidLaneId, InvalidPolicy,
+        InvalidCapabilities, InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, IdempotencyConflict,
+        LaneNotAccepting.
         """
         return self._call(
             statements.FIRE_SCHEDULE, {"schedule_id": schedule_id, "idempotency_key": idempotency_key}, conn
@@ -3060,8 +3072,9 @@ class Methods(ABC):
     def set_setting(
         self, name: str, value: str, *, conn: Connection[object] | None = None
     ) -> SetSettingResult:
-        """Changes one setting of the engine; answers with the value before. notify: on | off. retention_ms:
-        milliseconds. max_*: the engine's limits, as numbers.
+        """Changes one setting of the engine; answers with the value before. notify: on | off. retention_ms,
+        retention_failed_ms: milliseconds. max_*: the engine's limits, as numbers; max_execution_bytes:
+        1024 to 536870912.
 
         Raises: InvalidInput.
         """
@@ -3150,7 +3163,7 @@ class Methods(ABC):
         edges: {from, to, dependency_kind, data_passing_ref} by node key. groups: {to, policy, k,
         on_satisfied} as ff_set_edge_group_policy. One row per node.
 
-        Raises: InvalidInput, InvalidTagKey, FlowConflict, InvalidLaneId, InvalidPolicy,
+        Raises: InvalidInput, PayloadTooLarge, InvalidTagKey, FlowConflict, InvalidLaneId, InvalidPolicy,
         InvalidCapabilities, QuotaPolicyNotFound, BudgetNotFound, InvalidExecutionId, PartitionMismatch,
         SelfReferencingEdge, InvalidDependencyKind, DependencyAlreadyExists, CycleDetected,
         IdempotencyConflict, ExecutionIdConflict, LaneNotAccepting, QuorumUnreachable.

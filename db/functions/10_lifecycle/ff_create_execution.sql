@@ -62,6 +62,8 @@ begin
     end if;
     if octet_length(p_idempotency_key) > 512 then
         perform ff__invalid('p_idempotency_key', 'must have at most 512 bytes');
+    elsif octet_length(p_payload) > 1024 then
+        perform ff__check_size('max_execution_bytes', 'payload', p_payload);
     end if;
     if p_execution_id is null then
         v_id := ff__mint_id(v_now, ff__partition(p_flow_id));
@@ -182,4 +184,4 @@ p_flow_id: makes it a member of that flow, which opens again if it had completed
 
 Outcomes: outcome = created | duplicate
 Nullable: public_state, created_at_ms
-Errors: invalid_input, invalid_lane_id, invalid_policy, invalid_capabilities, invalid_tag_key, quota_policy_not_found, budget_not_found, invalid_execution_id, partition_mismatch, flow_not_found, idempotency_conflict, execution_id_conflict, lane_not_accepting, flow_already_terminal$$;
+Errors: invalid_input, payload_too_large, invalid_lane_id, invalid_policy, invalid_capabilities, invalid_tag_key, quota_policy_not_found, budget_not_found, invalid_execution_id, partition_mismatch, flow_not_found, idempotency_conflict, execution_id_conflict, lane_not_accepting, flow_already_terminal$$;
