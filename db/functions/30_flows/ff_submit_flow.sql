@@ -185,6 +185,17 @@ begin
         perform ff__raise('execution_id_conflict', 'an execution with this id exists',
                           jsonb_build_object('execution_id', ff__wire_id(v_partition, r.execution_id)));
     end loop;
+    for r in
+        select x.n
+          from unnest(v_nodes) with ordinality x(node, n)
+         where x.node ->> 'execution_id' is not null
+           and ff__id_kept(v_ids[x.n], (v_subs[x.n]).namespace, x.node ->> 'idempotency_key')
+         limit 1
+    loop
+        perform ff__raise('execution_id_conflict',
+                          'the id is that of a deleted execution whose events or idempotency key are still kept',
+                          jsonb_build_object('execution_id', ff__wire_id(v_partition, v_ids[r.n]), 'node', v_keys[r.n]));
+    end loop;
     -- Slots may have been asked for under ids that the caller names: the ends of these give them back.
     v_limited := array(
         select s.quota_policy_id is not null or s.budget_ids is not null
