@@ -875,13 +875,15 @@ class Methods(ABC):
         conn: Connection[object] | None = None,
     ) -> CreateExecutionResult:
         """Submits one execution to a lane. An unknown lane is registered. It is claimable at once, or when
-        its delay ends. idempotency_key: within policy.dedup_window_ms (24 h) the same request in the same
-        namespace answers duplicate with the execution that exists; a different request is refused.
+        its delay ends. idempotency_key: within policy.dedup_window_ms (7 days) the same request in the
+        same namespace answers duplicate with the execution that exists; a different request is refused.
         priority: 0 to 9000, higher first; outside is clamped. delay_until_ms, delay_ms: one of them, or
         the policy's. deadline_at_ms: when it expires, whatever its state. policy: retries, timeouts,
         limits; stored with its defaults written out. required_capabilities: only workers that have all of
         them get it. flow_id: makes it a member of that flow, which opens again if it had completed or
-        failed.
+        failed. execution_id: an id of the caller's choice, once. The same request again answers duplicate;
+        after the execution was deleted the id is refused as long as events or an idempotency key of it are
+        kept.
 
         Raises: InvalidInput, PayloadTooLarge, InvalidLaneId, InvalidPolicy, InvalidCapabilities,
         InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, InvalidExecutionId, PartitionMismatch,
@@ -3536,17 +3538,19 @@ class Methods(ABC):
     def trim_retention(
         self,
         *,
-        retention_ms: int = 86400000,
+        retention_ms: int | None = None,
         lane_id: str | None = None,
         namespace: str | None = None,
         limit: int = 1000,
         conn: Connection[object] | None = None,
     ) -> SweepResult:
-        """Deletes executions that ended long enough ago, with everything that hangs off them:
-        policy.retention_ms if they have one, else retention_ms. A flow goes as a whole, when nothing in it
-        lives and the longest of its members' times has passed, and counts one; not when lane_id is given.
-        Oldest first, at most limit per call; more says whether to call again. Events and idempotency keys
-        stay: they have times of their own.
+        """Deletes executions that ended long enough ago, with everything that hangs off them. They are kept
+        for policy.retention_ms if they have one; else for the setting retention_ms (7 days) when they
+        ended completed or skipped, retention_failed_ms (30 days) when they ended failed, cancelled or
+        expired. retention_ms, if given, takes the place of both settings. A flow goes as a whole, when
+        nothing in it lives and the longest of its members' times has passed, and counts one; not when
+        lane_id is given. Oldest first, at most limit per call; more says whether to call again. Events and
+        idempotency keys stay: they have times of their own.
 
         Raises: InvalidInput, InvalidLaneId.
         """

@@ -2640,7 +2640,7 @@ from ff_trim_retention(
     p_limit => %(limit)s::integer
 )""",
     SweepResult,
-    optional={"retention_ms": 86400000, "lane_id": None, "namespace": None, "limit": 1000},
+    optional={"retention_ms": None, "lane_id": None, "namespace": None, "limit": 1000},
 )
 
 

@@ -1,7 +1,7 @@
 """The engine stores no time after the end of the year 9999, which is the last that every driver can read.
 
-Every argument that is a time, or a duration that is added to the current time, is listed here: either with the call that
-stores it, or among those that have a smaller limit of their own.
+Every argument that is a time, or a duration that is added to the current time, is listed here: either with the call
+that stores it, or among those that have a smaller limit of their own.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,8 @@ def policy(path: str, latest: int = LAST - NOW) -> Case:
 def fence(db: Any) -> dict[str, Any]:
     held = run(db)
     return {
-        name: held[name] for name in ("execution_id", "attempt_index", "lease_id", "lease_epoch", "attempt_id")
+        name: held[name]
+        for name in ("execution_id", "attempt_index", "lease_id", "lease_epoch", "attempt_id")
     }
 
 
@@ -120,9 +121,7 @@ CASES = {
     "ff_delay.p_delay_until_ms": Case(
         lambda db, v: one(db, "ff_delay", handle=run(db)["handle"], delay_until_ms=v)
     ),
-    "ff_delay.p_delay_ms": duration(
-        lambda db, v: one(db, "ff_delay", handle=run(db)["handle"], delay_ms=v)
-    ),
+    "ff_delay.p_delay_ms": duration(lambda db, v: one(db, "ff_delay", handle=run(db)["handle"], delay_ms=v)),
     "ff_delay_execution.p_delay_until_ms": Case(
         lambda db, v: one(db, "ff_delay_execution", delay_until_ms=v, **fence(db))
     ),
@@ -154,7 +153,8 @@ CASES = {
         1000,
     ),
     "ff_create_quota_policy.p_jitter_ms": duration(
-        lambda db, v: one(db, "ff_create_quota_policy", quota_policy_id="q", jitter_ms=v), "invalid_quota_spec"
+        lambda db, v: one(db, "ff_create_quota_policy", quota_policy_id="q", jitter_ms=v),
+        "invalid_quota_spec",
     ),
     "ff_update_quota_policy.p_window_seconds": duration(
         lambda db, v: change_quota(db, window_seconds=v), "invalid_quota_spec", 1000

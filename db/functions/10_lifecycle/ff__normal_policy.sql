@@ -45,7 +45,7 @@ begin
         'max_reclaim_count', ff__policy_int(v_policy, '', 'max_reclaim_count', 0, 2147483647,
             ff__policy_int(v_timeout, 'timeout_policy', 'max_reclaim_count', 0, 2147483647, 100)),
         'max_replay_count', ff__policy_int(v_policy, '', 'max_replay_count', 0, 2147483647, 10),
-        'dedup_window_ms', ff__policy_int(v_policy, '', 'dedup_window_ms', 0, v_max, 86400000),
+        'dedup_window_ms', ff__policy_int(v_policy, '', 'dedup_window_ms', 0, v_max, 604800000),
         'retention_ms', ff__policy_int(v_policy, '', 'retention_ms', 0, v_max),
         'budget_ids', nullif(ff__policy_texts(v_policy, '', 'budget_ids', 16, 200), '[]'),
         'quota_policy_id', v_policy -> 'quota_policy_id',
