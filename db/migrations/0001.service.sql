@@ -31,8 +31,12 @@ comment on table ff_setting is
 insert into ff_setting (name, value, description) values
     ('notify', 'on',
      'on | off: whether the engine sends NOTIFY at all; polling works either way'),
-    ('retention_ms', '86400000',
-     'how long maintenance keeps terminal executions whose policy says nothing, in milliseconds');
+    ('max_execution_bytes', '16777216',
+     'the largest payload or result of an execution, in bytes: 1024 to 536870912'),
+    ('retention_ms', '604800000',
+     'how long executions are kept that ended completed or skipped and whose policy has no retention_ms, in milliseconds'),
+    ('retention_failed_ms', '2592000000',
+     'the same for those that ended failed, cancelled or expired');
 
 create table ff_error_code (
     sqlstate    text    not null primary key,

@@ -146,7 +146,7 @@ create table ff_exec_core (
     ownership_state       text     not null,
     eligibility_state     text     not null,
     blocking_reason       text     not null,
-    terminal_outcome      text     not null,
+    terminal_outcome      text collate "C" not null,
     attempt_state         text     not null,
     lane_id               text collate "C" not null,
     caps_key              text collate "C" not null,
@@ -211,7 +211,8 @@ create index ff_exec_core_due on ff_exec_core (lane_id, (coalesce(lease_check_at
 -- Deadlines and attempt timeouts, whichever comes first.
 create index ff_exec_core_timer on ff_exec_core ((least(deadline_at_ms, attempt_timeout_at_ms)))
     where (deadline_at_ms is not null or attempt_timeout_at_ms is not null) and lifecycle_phase <> 'terminal';
-create index ff_exec_core_retention on ff_exec_core (retention_ms, terminal_at_ms)
+-- By outcome, because the default retention depends on it: what is kept longer never stands before what is due.
+create index ff_exec_core_retention on ff_exec_core (retention_ms, terminal_outcome, terminal_at_ms)
     where lifecycle_phase = 'terminal' and flow_id is null;
 -- Who runs under a quota policy, and who is parked under a policy or budget, in the order in which they are let go:
 -- those that wait for a slot or a budget before those that wait for a time. And who has ended with something to give
@@ -320,6 +321,8 @@ create table ff_idempotency (
 comment on table ff_idempotency is
     'Idempotency keys of submitted executions, each with the window in which a repeated request answers duplicate.';
 create index ff_idempotency_expires on ff_idempotency (expires_at_ms);
+-- Whether the id of a deleted execution is free (ff__id_kept).
+create index ff_idempotency_execution on ff_idempotency (execution_id);
 
 create table ff_lane_registry (
     lane_id             text collate "C" not null primary key,

@@ -57,7 +57,17 @@ create table ff_suspension (
     request_hash         bytea  not null,
     waitpoint_ids        uuid[] not null,
     condition            jsonb  not null,
-    policy               jsonb  not null
+    policy               jsonb  not null,
+    constraint ff_suspension_words check (
+        outcome in ('suspended', 'already_satisfied')
+        and reason_code in ('waiting_for_signal', 'waiting_for_approval', 'waiting_for_callback',
+                            'waiting_for_tool_result', 'waiting_for_operator_review', 'paused_by_policy',
+                            'paused_by_budget', 'step_boundary', 'manual_pause')
+        and requested_by in ('worker', 'operator', 'policy', 'system_timeout_policy')
+        and timeout_behavior in ('fail', 'cancel', 'expire', 'auto_resume_with_timeout_signal', 'escalate')
+        and close_reason in ('resumed', 'operator_resume', 'already_satisfied', 'timed_out_fail', 'timed_out_cancel',
+                             'timed_out_expire', 'timed_out_auto_resume', 'attempt_ended')
+        and resume_trigger in ('signal', 'auto_resume', 'operator', 'policy'))
 ) with (
     fillfactor = 70,
     autovacuum_vacuum_scale_factor = 0.05,
@@ -89,7 +99,8 @@ create table ff_waitpoint (
     token_kid             text collate "C" not null,
     token_fingerprint     text   not null,
     close_reason          text,
-    required_signal_names text[] not null default '{}'
+    required_signal_names text[] not null default '{}',
+    constraint ff_waitpoint_words check (state in ('pending', 'active', 'closed', 'expired'))
 ) with (
     fillfactor = 70,
     autovacuum_vacuum_scale_factor = 0.05,
@@ -121,7 +132,9 @@ create table ff_signal (
     idempotency_key  text collate "C",
     content_hash     bytea  not null,
     payload          bytea,
-    primary key (execution_id, signal_id)
+    primary key (execution_id, signal_id),
+    constraint ff_signal_words check (effect in ('buffered_for_pending_waitpoint', 'appended_to_waitpoint',
+                                                 'resume_condition_satisfied'))
 ) with (
     fillfactor = 80,
     autovacuum_vacuum_scale_factor = 0.05,

@@ -73,6 +73,7 @@ create type ff_sweep as (
     name         text,
     now_ms       bigint,
     retention_ms bigint,
+    retention_failed_ms bigint,
     from_ms      bigint,
     room         int,
     keys         text[],

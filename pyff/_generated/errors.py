@@ -299,12 +299,12 @@ class InvalidSourceType(Validation):
 
 
 class PayloadTooLarge(Validation):
-    """The payload is larger than the limit."""
+    """The payload or result is larger than the limit: DETAIL.size, DETAIL.limit."""
 
     sqlstate = "WF119"
     kind = "payload_too_large"
     retryable = False
-    description = "The payload is larger than the limit."
+    description = "The payload or result is larger than the limit: DETAIL.size, DETAIL.limit."
     advice = "Store large data elsewhere and pass a reference."
 
 
@@ -365,7 +365,7 @@ class InvalidGraceMs(Validation):
     kind = "invalid_grace_ms"
     retryable = False
     description = "The grace period is outside its range."
-    advice = "Use 0 to 9007199254740991 milliseconds."
+    advice = "Use 0 milliseconds or more; the period must end by the year 9999."
 
 
 class LaneMismatch(Validation):
@@ -459,13 +459,15 @@ class InvalidBlockingReason(Validation):
 
 
 class InvalidQuotaSpec(Validation):
-    """The limits of the quota policy contradict each other."""
+    """The quota policy cannot be defined like this: its id or its limits are outside their range."""
 
     sqlstate = "WF151"
     kind = "invalid_quota_spec"
     retryable = False
-    description = "The limits of the quota policy contradict each other."
-    advice = "A request limit needs a window; numbers are not negative."
+    description = (
+        "The quota policy cannot be defined like this: its id or its limits are outside their range."
+    )
+    advice = "An id has 1 to 200 characters; a request limit needs a window; numbers are not negative."
 
 
 class BudgetOverflow(Validation):
@@ -631,12 +633,17 @@ class IdempotencyConflict(Conflict):
 
 
 class ExecutionIdConflict(Conflict):
-    """An execution with this id exists and came from a different request."""
+    """An execution with this id exists and came from a different request, or was deleted and something of it
+    is kept.
+    """
 
     sqlstate = "WF301"
     kind = "execution_id_conflict"
     retryable = False
-    description = "An execution with this id exists and came from a different request."
+    description = (
+        "An execution with this id exists and came from a different request, or was "
+        "deleted and something of it is kept."
+    )
     advice = "Leave the id out, or choose another."
 
 

@@ -745,8 +745,8 @@ class Methods(ABC):
         """Ends an execution with success and stores its result on the attempt that produced it. Only the
         holder of the live lease may; the same call again answers as the first did, with replayed = true.
 
-        Raises: InvalidInput, InvalidHandle, InvalidExecutionId, ExecutionNotFound, ExecutionNotActive,
-        StaleLease, LeaseRevoked, LeaseExpired.
+        Raises: InvalidInput, PayloadTooLarge, InvalidHandle, InvalidExecutionId, ExecutionNotFound,
+        ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
         """
         return self._call(
             statements.COMPLETE,
@@ -771,8 +771,8 @@ class Methods(ABC):
         execution in place of the lease holder. Members of ff_operator and ff_admin, and the owner of the
         schema, may do so.
 
-        Raises: InvalidInput, OverrideNotAllowed, InvalidExecutionId, FenceRequired, PartialFence,
-        ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
+        Raises: InvalidInput, OverrideNotAllowed, PayloadTooLarge, InvalidExecutionId, FenceRequired,
+        PartialFence, ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
         """
         return self._call(
             statements.COMPLETE_EXECUTION,
@@ -876,17 +876,19 @@ class Methods(ABC):
         conn: Connection[object] | None = None,
     ) -> CreateExecutionResult:
         """Submits one execution to a lane. An unknown lane is registered. It is claimable at once, or when
-        its delay ends. idempotency_key: within policy.dedup_window_ms (24 h) the same request in the same
-        namespace answers duplicate with the execution that exists; a different request is refused.
+        its delay ends. idempotency_key: within policy.dedup_window_ms (7 days) the same request in the
+        same namespace answers duplicate with the execution that exists; a different request is refused.
         priority: 0 to 9000, higher first; outside is clamped. delay_until_ms, delay_ms: one of them, or
         the policy's. deadline_at_ms: when it expires, whatever its state. policy: retries, timeouts,
         limits; stored with its defaults written out. required_capabilities: only workers that have all of
         them get it. flow_id: makes it a member of that flow, which opens again if it had completed or
-        failed.
+        failed. execution_id: an id of the caller's choice, once. The same request again answers duplicate;
+        after the execution was deleted the id is refused as long as events or an idempotency key of it are
+        kept.
 
-        Raises: InvalidInput, InvalidLaneId, InvalidPolicy, InvalidCapabilities, InvalidTagKey,
-        QuotaPolicyNotFound, BudgetNotFound, InvalidExecutionId, PartitionMismatch, FlowNotFound,
-        IdempotencyConflict, ExecutionIdConflict, LaneNotAccepting, FlowAlreadyTerminal.
+        Raises: InvalidInput, PayloadTooLarge, InvalidLaneId, InvalidPolicy, InvalidCapabilities,
+        InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, InvalidExecutionId, PartitionMismatch,
+        FlowNotFound, IdempotencyConflict, ExecutionIdConflict, LaneNotAccepting, FlowAlreadyTerminal.
         """
         return self._call(
             statements.CREATE_EXECUTION,
@@ -935,9 +937,9 @@ class Methods(ABC):
         priority is the same for all. Rows come in the order of payloads. A key that is repeated inside the
         call answers created, then duplicate.
 
-        Raises: InvalidInput, InvalidLaneId, InvalidPolicy, InvalidCapabilities, InvalidTagKey,
-        QuotaPolicyNotFound, BudgetNotFound, FlowNotFound, IdempotencyConflict, LaneNotAccepting,
-        FlowAlreadyTerminal.
+        Raises: InvalidInput, PayloadTooLarge, InvalidLaneId, InvalidPolicy, InvalidCapabilities,
+        InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, FlowNotFound, IdempotencyConflict,
+        LaneNotAccepting, FlowAlreadyTerminal.
         """
         return self._call(
             statements.CREATE_EXECUTIONS,
@@ -1045,8 +1047,8 @@ class Methods(ABC):
         definition again answers already_satisfied. Another one is refused, or with replace takes its
         place: a change of its times counts from now on, and a paused schedule stays paused.
 
-        Raises: InvalidInput, InvalidLaneId, InvalidSchedule, InvalidPolicy, InvalidCapabilities,
-        InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, ScheduleConflict.
+        Raises: InvalidInput, PayloadTooLarge, InvalidLaneId, InvalidSchedule, InvalidPolicy,
+        InvalidCapabilities, InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, ScheduleConflict.
         """
         return self._call(
             statements.CREATE_SCHEDULE,
@@ -1437,20 +1439,29 @@ class Methods(ABC):
         reason: str = "",
         classification: str = "transient",
         category: str | None = None,
+        retry_after_ms: int | None = None,
         conn: Connection[object] | None = None,
     ) -> FailResult:
         """Ends the attempt as failed. A retry follows when the stored policy allows it: not for
         classification permanent or cancelled, only for retryable_categories if the policy names some, and
         while retries are left; it becomes claimable at delay_until_ms, or at once. Otherwise the execution
         ends failed. reason is cut at 4096 characters. classification: transient, permanent, infra_crash,
-        timeout, cancelled; category defaults to it.
+        timeout, cancelled; category defaults to it. retry_after_ms (0 to 30 days): the retry, if one
+        follows, comes after exactly that delay instead of the policy's backoff, as an HTTP Retry-After
+        asks. It grants no retry that the policy does not, and is ignored when none follows.
 
         Raises: InvalidInput, InvalidHandle, InvalidExecutionId, ExecutionNotFound, ExecutionNotActive,
         StaleLease, LeaseRevoked, LeaseExpired.
         """
         return self._call(
             statements.FAIL,
-            {"handle": handle, "reason": reason, "classification": classification, "category": category},
+            {
+                "handle": handle,
+                "reason": reason,
+                "classification": classification,
+                "category": category,
+                "retry_after_ms": retry_after_ms,
+            },
             conn,
         )
 
@@ -1466,6 +1477,7 @@ class Methods(ABC):
         classification: str = "transient",
         category: str | None = None,
         source: str = "lease_holder",
+        retry_after_ms: int | None = None,
         conn: Connection[object] | None = None,
     ) -> FailResult:
         """ff_fail by explicit fence. source operator_override, without a fence, fails an active execution in
@@ -1487,6 +1499,7 @@ class Methods(ABC):
                 "classification": classification,
                 "category": category,
                 "source": source,
+                "retry_after_ms": retry_after_ms,
             },
             conn,
         )
@@ -1498,8 +1511,9 @@ class Methods(ABC):
         ticks stay as they are. idempotency_key: as in ff_create_execution; duplicate answers with the
         execution that exists.
 
-        Raises: InvalidInput, ScheduleNotFound, InvalidLaneId, InvalidPolicy, InvalidCapabilities,
-        InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, IdempotencyConflict, LaneNotAccepting.
+        Raises: InvalidInput, PayloadTooLarge, ScheduleNotFound, InvalidLaneId, InvalidPolicy,
+        InvalidCapabilities, InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, IdempotencyConflict,
+        LaneNotAccepting.
         """
         return self._call(
             statements.FIRE_SCHEDULE, {"schedule_id": schedule_id, "idempotency_key": idempotency_key}, conn
@@ -3065,8 +3079,9 @@ class Methods(ABC):
     def set_setting(
         self, name: str, value: str, *, conn: Connection[object] | None = None
     ) -> SetSettingResult:
-        """Changes one setting of the engine; answers with the value before. notify: on | off. retention_ms:
-        milliseconds. max_*: the engine's limits, as numbers.
+        """Changes one setting of the engine; answers with the value before. notify: on | off. retention_ms,
+        retention_failed_ms: milliseconds. max_*: the engine's limits, as numbers; max_execution_bytes:
+        1024 to 536870912.
 
         Raises: InvalidInput.
         """
@@ -3155,7 +3170,7 @@ class Methods(ABC):
         edges: {from, to, dependency_kind, data_passing_ref} by node key. groups: {to, policy, k,
         on_satisfied} as ff_set_edge_group_policy. One row per node.
 
-        Raises: InvalidInput, InvalidTagKey, FlowConflict, InvalidLaneId, InvalidPolicy,
+        Raises: InvalidInput, PayloadTooLarge, InvalidTagKey, FlowConflict, InvalidLaneId, InvalidPolicy,
         InvalidCapabilities, QuotaPolicyNotFound, BudgetNotFound, InvalidExecutionId, PartitionMismatch,
         SelfReferencingEdge, InvalidDependencyKind, DependencyAlreadyExists, CycleDetected,
         IdempotencyConflict, ExecutionIdConflict, LaneNotAccepting, QuorumUnreachable.
@@ -3536,17 +3551,19 @@ class Methods(ABC):
     def trim_retention(
         self,
         *,
-        retention_ms: int = 86400000,
+        retention_ms: int | None = None,
         lane_id: str | None = None,
         namespace: str | None = None,
         limit: int = 1000,
         conn: Connection[object] | None = None,
     ) -> SweepResult:
-        """Deletes executions that ended long enough ago, with everything that hangs off them:
-        policy.retention_ms if they have one, else retention_ms. A flow goes as a whole, when nothing in it
-        lives and the longest of its members' times has passed, and counts one; not when lane_id is given.
-        Oldest first, at most limit per call; more says whether to call again. Events and idempotency keys
-        stay: they have times of their own.
+        """Deletes executions that ended long enough ago, with everything that hangs off them. They are kept
+        for policy.retention_ms if they have one; else for the setting retention_ms (7 days) when they
+        ended completed or skipped, retention_failed_ms (30 days) when they ended failed, cancelled or
+        expired. retention_ms, if given, takes the place of both settings. A flow goes as a whole, when
+        nothing in it lives and the longest of its members' times has passed, and counts one; not when
+        lane_id is given. Oldest first, at most limit per call; more says whether to call again. Events and
+        idempotency keys stay: they have times of their own.
 
         Raises: InvalidInput, InvalidLaneId.
         """

@@ -1053,10 +1053,11 @@ from ff_fail(
     p_handle => %(handle)s::text,
     p_reason => %(reason)s::text,
     p_classification => %(classification)s::text,
-    p_category => %(category)s::text
+    p_category => %(category)s::text,
+    p_retry_after_ms => %(retry_after_ms)s::bigint
 )""",
     converting(FailResult, {1: public_state}),
-    optional={"reason": "", "classification": "transient", "category": None},
+    optional={"reason": "", "classification": "transient", "category": None, "retry_after_ms": None},
 )
 
 
@@ -1071,7 +1072,8 @@ from ff_fail_execution(
     p_reason => %(reason)s::text,
     p_classification => %(classification)s::text,
     p_category => %(category)s::text,
-    p_source => %(source)s::text
+    p_source => %(source)s::text,
+    p_retry_after_ms => %(retry_after_ms)s::bigint
 )""",
     converting(FailResult, {1: public_state}),
     optional={
@@ -1083,6 +1085,7 @@ from ff_fail_execution(
         "classification": "transient",
         "category": None,
         "source": "lease_holder",
+        "retry_after_ms": None,
     },
 )
 
@@ -2637,7 +2640,7 @@ from ff_trim_retention(
     p_limit => %(limit)s::integer
 )""",
     SweepResult,
-    optional={"retention_ms": 86400000, "lane_id": None, "namespace": None, "limit": 1000},
+    optional={"retention_ms": None, "lane_id": None, "namespace": None, "limit": 1000},
 )
 
 

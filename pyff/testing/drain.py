@@ -11,6 +11,7 @@ from uuid import uuid4
 from psycopg import Connection, Cursor
 from psycopg.pq import TransactionStatus
 
+from pyff._generated.errors import PayloadTooLarge
 from pyff.app.async_context import AsyncCtx
 from pyff.app.context import Ctx
 from pyff.app.control import Paused
@@ -21,7 +22,7 @@ from pyff.async_engine import AsyncEngine
 from pyff.engine import Engine
 from pyff.engine_error import EngineError
 from pyff.statement import Statement
-from pyff.worker.execute import COMPLETE, FAIL, classify, judge
+from pyff.worker.execute import COMPLETE, FAIL, classify, judge, unstorable
 
 T = TypeVar("T")
 
@@ -192,18 +193,22 @@ def _report(run: Run, engine: Engine, report: Drained) -> None:
         report.errors.append(run.error)
     try:
         if run.outcome == COMPLETE:
-            engine.complete(
-                run.handle,
-                result=run.result,
-                result_encoding=run.task.signature.result.encoding,  # type: ignore[union-attr]
-            )
-            report.completed.append(run.execution_id)
-        elif run.outcome == FAIL:
+            try:
+                engine.complete(
+                    run.handle,
+                    result=run.result,
+                    result_encoding=run.task.signature.result.encoding,  # type: ignore[union-attr]
+                )
+                report.completed.append(run.execution_id)
+            except PayloadTooLarge as error:
+                report.errors.append(error)
+                unstorable(run, str(error))
+        if run.outcome == FAIL:
             reason, classification, category = classify(run)
             answer = engine.fail(run.handle, reason=reason, classification=classification, category=category)
             again = answer.outcome == "retry_scheduled"
             (report.retried if again else report.failed).append(run.execution_id)
-        else:
+        elif run.outcome != COMPLETE:
             (report.paused if run.paused else report.lost).append(run.execution_id)
     except EngineError as error:
         report.lost.append(run.execution_id)

@@ -66,6 +66,12 @@ def classify(run: Run) -> tuple[str, str, str | None]:
     return _storable(reason), "permanent" if permanent else "transient", named
 
 
+def unstorable(run: Run, why: str) -> None:
+    """The run returned a result that the database does not take: it fails for good."""
+    run.outcome, run.result = FAIL, None
+    run.error = Fail(f"its result cannot be stored: {why}", retryable=False, category="invalid_result")
+
+
 def _described(error: BaseException | None) -> str:
     if error is None:
         return "unknown"

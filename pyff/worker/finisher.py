@@ -8,10 +8,10 @@ from typing import Any
 import psycopg
 from psycopg.errors import LockNotAvailable
 
-from pyff.app.control import Fail
+from pyff._generated.errors import PayloadTooLarge
 from pyff.app.run import Run
 from pyff.engine_error import EngineError
-from pyff.worker.execute import COMPLETE, FAIL, LOST, PAUSED, RELEASE, classify, fields
+from pyff.worker.execute import COMPLETE, FAIL, LOST, PAUSED, RELEASE, classify, fields, unstorable
 from pyff.worker.link import Link, Patience
 from pyff.worker.state import State
 from pyff.worker.statements import COMPLETE as COMPLETE_MANY
@@ -144,11 +144,14 @@ class Finisher:
                 if len(batch) > 1:  # one of them spoils the call: find it
                     self._complete([run], encoding)
                 else:
-                    _unstorable(run, str(refused))
+                    unstorable(run, str(refused))
             return
         for ordinal, kind in refused:
             run = batch[ordinal - 1]
-            run.outcome, run.lost = LOST, run.lost or kind
+            if kind == PayloadTooLarge.kind:
+                unstorable(run, _too_large(run))
+            else:
+                run.outcome, run.lost = LOST, run.lost or kind
         self._state.counters.completed += len(batch) - len(refused)
 
     def _fail(self, run: Run) -> None:
@@ -249,7 +252,7 @@ def _portions(batch: list[Run]) -> Iterator[list[Run]]:
     for run in batch:
         length = len(run.result or b"")
         if length > LARGEST:
-            _unstorable(run, f"{length} bytes are too many; store it elsewhere and return where it is")
+            unstorable(run, _too_large(run))
             continue
         if portion and size + length > MOST_BYTES:
             yield portion
@@ -260,6 +263,5 @@ def _portions(batch: list[Run]) -> Iterator[list[Run]]:
         yield portion
 
 
-def _unstorable(run: Run, why: str) -> None:
-    run.outcome, run.result = FAIL, None
-    run.error = Fail(f"its result cannot be stored: {why}", retryable=False, category="invalid_result")
+def _too_large(run: Run) -> str:
+    return f"{len(run.result or b'')} bytes are too many; store it elsewhere and return where it is"

@@ -53,8 +53,15 @@ def test_starts_need_a_window(db):
     assert limits(db)["window_seconds"] == 1
 
 
-@pytest.mark.parametrize("name", [None, "", "x" * 201, "a\nb"])
-def test_an_id_has_1_to_200_characters(db, name):
+@pytest.mark.parametrize("name", ["", "x" * 201, "ü" * 1000])
+def test_a_policy_id_outside_1_to_200_characters_is_an_invalid_spec(db, name):
+    with refused("invalid_quota_spec") as refusal:
+        define(db, name)
+    assert (refusal.detail["arg"], refusal.detail["characters"]) == ("p_quota_policy_id", len(name))
+
+
+@pytest.mark.parametrize("name", [None, "a\nb"])
+def test_a_policy_id_is_text_without_control_characters(db, name):
     with refused("invalid_input"):
         define(db, name)
 

@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from psycopg.types.json import Jsonb
 
 from tests.sql import claim, create, one, rows, table, take
 
@@ -321,3 +322,41 @@ def test_a_plain_execution_sits_in_the_primary_key_and_one_more_index(db, connec
     assert used() >= {"ff_exec_core_pkey", "ff_exec_core_due"}
     one(db, "ff_complete", handle=row["handle"])
     assert used() >= {"ff_exec_core_pkey", "ff_exec_core_retention"}
+
+
+def fail_many(db, **args):
+    for _ in rows(db, "ff_create_executions", lane_id="default", payloads=[b""] * MANY, **args):
+        one(db, "ff_fail", handle=take(db)["handle"])
+
+
+def test_retention_reads_what_it_deletes_and_not_what_is_kept_longer(db, clock, explained):
+    clock.freeze()
+    fail_many(db)
+    fail_many(db, policy={"retention_ms": 100 * 86_400_000})
+    for _ in range(MANY):
+        node = Jsonb([{"key": "a", "lane_id": "default"}])
+        rows(db, "ff_submit_flow", nodes=node)
+        one(db, "ff_fail", handle=take(db)["handle"])
+    clock.advance(8 * 86_400_000)
+    create(db)
+    one(db, "ff_complete", handle=take(db)["handle"])
+    clock.advance(8 * 86_400_000)
+    found, plans = explained("ff_trim_retention")
+    assert found == [{"processed": 1, "errors": 0, "more": False}]
+    assert list(wasted(plans)) == []
+    read = sum(
+        node["Actual Rows"] * node["Actual Loops"]
+        for plan in plans
+        for node in nodes(plan["Plan"])
+        if node.get("Relation Name") == "ff_exec_core"
+    )
+    assert read < 2 * MANY
+
+
+def test_a_chosen_id_is_looked_up_and_not_searched_for(db, explained):
+    keys = [str(n) for n in range(MANY)]
+    rows(db, "ff_create_executions", lane_id="other", payloads=[b""] * MANY, idempotency_keys=keys)
+    _, plans = explained(
+        "ff_create_execution", lane_id="other", execution_id="{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07"
+    )
+    assert list(wasted(plans)) == []

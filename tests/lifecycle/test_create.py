@@ -229,7 +229,7 @@ def test_a_policy_is_stored_with_its_defaults_and_without_its_nulls(db):
         "timeout_policy": {"attempt_timeout_ms": 5},
         "max_reclaim_count": 3,
         "max_replay_count": 10,
-        "dedup_window_ms": DAY,
+        "dedup_window_ms": 7 * DAY,
         "max_signals_per_execution": 10000,
     }
 
@@ -359,7 +359,7 @@ def test_an_empty_key_or_a_zero_window_means_no_deduplication(db):
 def test_a_key_is_taken_over_when_its_window_has_passed(db, clock):
     clock.freeze()
     first = submit(db, idempotency_key="k")
-    clock.advance(DAY - 1)
+    clock.advance(7 * DAY - 1)
     assert submit(db, idempotency_key="k")["outcome"] == "duplicate"
     clock.advance(1)
     later = submit(db, idempotency_key="k", payload=b"other")

@@ -61,12 +61,12 @@ def test_a_delay_pauses_the_attempt_until_its_time_to_the_millisecond(db, clock)
     [
         ({"delay_ms": 0}, "eligible"),
         ({"delay_ms": 1}, "delayed"),
-        ({"delay_ms": 2**53 - 1}, "delayed"),
+        ({"delay_ms": 10**14}, "delayed"),
         ({"delay_until_ms": -1}, "eligible"),
         ({"delay_until_ms": 999_999}, "eligible"),
         ({"delay_until_ms": 1_000_000}, "eligible"),
         ({"delay_until_ms": 1_000_001}, "delayed"),
-        ({"delay_until_ms": 2**63 - 1}, "delayed"),
+        ({"delay_until_ms": 253_402_300_799_999}, "delayed"),
     ],
 )
 def test_a_time_that_is_not_in_the_future_makes_it_claimable_at_once(db, clock, args, outcome):
@@ -96,6 +96,8 @@ def test_a_time_that_is_not_in_the_future_makes_it_claimable_at_once(db, clock, 
         {"delay_ms": -(2**63)},
         {"delay_ms": 2**53},
         {"delay_ms": 2**63 - 1},
+        {"delay_until_ms": 253_402_300_800_000},
+        {"delay_until_ms": 2**63 - 1},
     ],
 )
 def test_exactly_one_time_must_be_given_and_be_possible(db, args):

@@ -132,7 +132,7 @@ def test_a_retry_policy_without_numbers_retries_three_times_after_1_2_and_4_seco
     [
         ({"type": "fixed", "delay_ms": 123}, 0, 123),
         ({"type": "fixed", "delay_ms": 123}, 999, 123),
-        ({"type": "fixed", "delay_ms": 2**53 - 1}, 5, 2**53 - 1),
+        ({"type": "fixed", "delay_ms": 10**14}, 5, 10**14),
         ({"type": "exponential"}, 5, 32_000),
         ({"type": "exponential"}, 6, 60_000),
         ({"type": "exponential"}, 999, 60_000),
@@ -147,17 +147,17 @@ def test_a_retry_policy_without_numbers_retries_three_times_after_1_2_and_4_seco
         ({"type": "exponential", "initial_delay_ms": 8, "multiplier": 1}, 999, 8),
         ({"type": "exponential", "initial_delay_ms": 1, "multiplier": 1e6}, 999, 60_000),
         (
-            {"type": "exponential", "initial_delay_ms": 1, "multiplier": 1e6, "max_delay_ms": 2**53 - 1},
+            {"type": "exponential", "initial_delay_ms": 1, "multiplier": 1e6, "max_delay_ms": 10**14},
             2,
             10**12,
         ),
         (
-            {"type": "exponential", "initial_delay_ms": 1, "multiplier": 1e6, "max_delay_ms": 2**53 - 1},
+            {"type": "exponential", "initial_delay_ms": 1, "multiplier": 1e6, "max_delay_ms": 10**14},
             999,
-            2**53 - 1,
+            10**14,
         ),
         (
-            {"type": "exponential", "initial_delay_ms": 2**53 - 1, "multiplier": 1e6, "max_delay_ms": 7},
+            {"type": "exponential", "initial_delay_ms": 10**14, "multiplier": 1e6, "max_delay_ms": 7},
             999,
             7,
         ),
@@ -323,3 +323,70 @@ def test_a_paused_or_draining_lane_does_not_stop_a_retry_from_being_scheduled(db
     assert claim(db) is None
     db.execute("update ff_lane_registry set state = 'draining'")
     assert take(db)["attempt_type"] == "retry"
+
+
+# --- a delay that the caller asks for ---
+
+MONTH = 30 * 86_400_000
+
+
+def by_handle(db, lease, **args):
+    return one(db, "ff_fail", handle=lease["handle"], **args)
+
+
+def by_fence(db, lease, **args):
+    return one(db, "ff_fail_execution", **fence(lease), **args)
+
+
+@pytest.mark.parametrize("call", [by_handle, by_fence])
+@pytest.mark.parametrize("after", [0, 1, 120_000, MONTH])
+def test_a_retry_after_takes_the_place_of_the_backoff(db, clock, call, after):
+    now = clock.freeze()
+    backoff = {"type": "exponential", "initial_delay_ms": 500, "max_delay_ms": 1000, "jitter": True}
+    eid = create(db, policy=retrying(**backoff))
+    answer = call(db, take(db), retry_after_ms=after)
+    assert answer["outcome"] == "retry_scheduled"
+    assert (answer["delay_until_ms"], answer["public_state"]) == (
+        (now + after, "delayed") if after else (None, "waiting")
+    )
+    assert execution(db, eid)["retry_count"] == 1
+    if after:
+        clock.advance(after - 1)
+        assert claim(db) is None
+        clock.advance(1)
+    assert take(db)["attempt_type"] == "retry"
+    assert violations(db) == []
+
+
+def test_a_retry_after_grants_no_retry_beyond_the_policys(db):
+    create(db, policy=retrying(max_retries=1))
+    assert by_handle(db, take(db), retry_after_ms=0)["outcome"] == "retry_scheduled"
+    assert by_handle(db, take(db), retry_after_ms=0)["outcome"] == "terminal_failed"
+    create(db)
+    assert by_handle(db, take(db), retry_after_ms=0)["outcome"] == "terminal_failed"
+
+
+@pytest.mark.parametrize("args", [{"classification": "permanent"}, {"category": "other"}])
+def test_a_retry_after_is_ignored_when_no_retry_follows(db, args):
+    create(db, policy=retrying(categories=["mine"]))
+    assert by_handle(db, take(db), retry_after_ms=5, **args)["outcome"] == "terminal_failed"
+
+
+def test_a_repeated_failure_answers_with_the_delay_of_the_first(db, clock):
+    now = clock.freeze()
+    create(db, policy=retrying())
+    lease = take(db)
+    by_handle(db, lease, retry_after_ms=10)
+    again = by_handle(db, lease, retry_after_ms=99)
+    assert (again["delay_until_ms"], again["replayed"]) == (now + 10, True)
+
+
+@pytest.mark.parametrize("call", [by_handle, by_fence])
+@pytest.mark.parametrize("after", [-1, MONTH + 1, 2**63 - 1])
+def test_a_retry_after_lies_between_0_and_30_days(db, call, after):
+    create(db, policy=retrying())
+    lease = take(db)
+    with refused("invalid_input") as refusal:
+        call(db, lease, retry_after_ms=after)
+    assert refusal.detail["arg"] == "p_retry_after_ms"
+    assert call(db, lease)["outcome"] == "retry_scheduled"

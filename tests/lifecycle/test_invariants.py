@@ -15,6 +15,7 @@ DAMAGES = {
     "terminal_columns": f"{EXECUTION} terminal_at_ms = null where lane_id = 'ended'",
     "delay_columns": f"{EXECUTION} delay_until_ms = null where lane_id = 'later'",
     "lease_bounds": f"{EXECUTION} lease_check_at_ms = lease_expires_at_ms + 1 where lane_id = 'running'",
+    "last_time": f"{EXECUTION} deadline_at_ms = 253402300800000 where lane_id = 'ready'",
     "priority": f"{EXECUTION} priority = -1 where lane_id = 'ready'",
     "attempt_id": f"{EXECUTION} current_attempt_id = gen_random_uuid() where lane_id = 'ready'",
     "partition": f"{EXECUTION} partition_key = (partition_key + 1) %% 256 where lane_id = 'ready'",

@@ -261,7 +261,7 @@ def test_a_result_may_have_a_mebibyte_and_no_more(db):
     assert record(db, lease, "a", b"x" * limit)["outcome"] == "recorded"
     with refused("payload_too_large") as refusal:
         record(db, lease, "b", b"x" * (limit + 1))
-    assert refusal.detail == {"kind": "payload_too_large", "bytes": limit + 1, "limit": limit}
+    assert refusal.detail == {"kind": "payload_too_large", "size": limit + 1, "limit": limit}
     assert [name for name, _ in steps(db, eid)] == ["a"]
     one(db, "ff_set_setting", name="max_step_result_bytes", value="3")
     with refused("payload_too_large"):
@@ -386,7 +386,7 @@ def test_steps_go_with_their_execution_and_no_others(db, clock):
     one(db, "ff_complete", handle=lease["handle"])
     kept = create(db)
     record(db, take(db), "k")
-    clock.advance(86_400_000)
+    clock.advance(7 * 86_400_000)
     assert one(db, "ff_trim_retention")["processed"] == 4
     assert steps(db, member) == []
     assert [row["name"] for row in table(db, "select name from ff_step")] == ["k"]

@@ -53,7 +53,7 @@ def test_the_largest_payload_fits_and_one_byte_more_does_not(db):
     append(db, row, b"x" * 65536)
     with refused("payload_too_large") as refusal:
         append(db, row, b"x" * 65537)
-    assert (refusal.detail["bytes"], refusal.detail["limit"]) == (65537, 65536)
+    assert (refusal.detail["size"], refusal.detail["limit"]) == (65537, 65536)
     assert info(db, row)["frame_count"] == 1
 
 

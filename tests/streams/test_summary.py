@@ -243,7 +243,7 @@ def test_a_document_of_one_mebibyte_fits_and_a_byte_more_does_not(db):
     assert size["n"] == 1048576
     with refused("summary_too_large") as refusal:
         patch(db, row, {"z": "x" * (room + 1)})
-    assert (refusal.detail["bytes"], refusal.detail["limit"]) == (1048577, 1048576)
+    assert (refusal.detail["size"], refusal.detail["limit"]) == (1048577, 1048576)
     assert summary(db, row)["version"] == 17
     assert len(summary(db, row)["document"]["z"]) == room
     patch(db, row, {"z": None})

@@ -294,7 +294,7 @@ def test_a_payload_has_a_limit_that_only_an_administrator_moves(db):
     assert deliver(db, claim, point, "x", payload=b"x" * 65_536)["outcome"] == "accepted"
     with refused("payload_too_large") as refusal:
         deliver(db, claim, point, "x", payload=b"x" * 65_537)
-    assert refusal.detail == {**refusal.detail, "bytes": 65_537, "limit": 65_536}
+    assert refusal.detail == {**refusal.detail, "size": 65_537, "limit": 65_536}
     with refused("payload_too_large"):
         approve(db, claim, point, payload=b"x" * 65_537)
     one(db, "ff_set_setting", name="max_payload_bytes", value="65537")

@@ -115,6 +115,20 @@ def test_a_task_that_never_comes_to_rest_is_told(app, db, dsn):
         drain(app, db, most=20)
 
 
+def test_a_result_above_the_limit_fails_the_task_for_good(app, db, dsn):
+    @app.task(retry=Fixed(max=3, delay_ms=0))
+    def large() -> bytes:
+        return bytes(2000)
+
+    db.execute("select ff_set_setting('max_execution_bytes', '1024')")
+    with Engine(dsn) as engine:
+        handle = large.enqueue(conn=engine)
+        report = drain(app, db)
+        assert (report.completed, report.failed) == ([], [handle.execution_id])
+        assert [type(error).__name__ for error in report.errors] == ["PayloadTooLarge"]
+        assert engine.describe_execution(handle.execution_id).failure_category == "invalid_result"
+
+
 def test_what_the_app_does_not_know_is_reported(app, db, dsn):
     with Engine(dsn) as engine:
         made = engine.create_execution("default", execution_kind="stranger")

@@ -133,10 +133,11 @@ def test_lanes_and_workers_are_shown_as_they_are_listed(db, clock):
 
 
 def test_a_time_as_far_away_as_the_engine_allows_is_shown(db):
-    eid = create(db, deadline_at_ms=9007199254740991, delay_ms=9007199254740991 // 2)
+    last = 253402300799999
+    eid = create(db, deadline_at_ms=last, delay_until_ms=last - 1)
     (row,) = table(db, "select deadline_at::text, delay_until::text from ff_v_execution")
-    assert row["deadline_at"].startswith("287396-10-12")
-    assert one(db, "ff_describe_execution", execution_id=eid)["deadline_at_ms"] == 9007199254740991
+    assert row["deadline_at"].startswith("9999-12-31 23:59:59.999")
+    assert one(db, "ff_describe_execution", execution_id=eid)["deadline_at_ms"] == last
 
 
 def test_a_lanes_figures(db, clock):

@@ -19,6 +19,7 @@ from pyff.worker.claimer import Claimer, Lanes
 from pyff.worker.loop import Loop
 from pyff.worker.state import State
 from tests.pgbouncer import pooled
+from tests.sql import one
 from tests.worker.conftest import until
 
 WAITING = (
@@ -97,6 +98,23 @@ def test_a_result_that_cannot_be_stored_fails_the_task_for_good(app, work, monke
     with pytest.raises(TaskFailed, match="2000 bytes"):
         handle.result(20)
     assert handle.describe().total_attempt_count == 1
+
+
+def test_a_result_above_the_limit_of_the_database_fails_the_task_for_good(app, work, db):
+    one(db, "ff_set_setting", name="max_execution_bytes", value="1024")
+
+    @app.task(retry=Fixed(max=3, delay_ms=0))
+    def large(n: int) -> bytes:
+        return bytes(1000 + n)
+
+    work()
+    fine, refused = large.enqueue_many([(0,), (1000,)])
+    with pytest.raises(TaskFailed, match="2000 bytes"):
+        refused.result(20)
+    assert fine.result(20) == bytes(1000)
+    assert refused.describe().total_attempt_count == 1
+    assert refused.describe().failure_category == "invalid_result"
+    sound(db)
 
 
 def test_large_results_go_in_several_calls(app, work, monkeypatch, db):

@@ -132,7 +132,7 @@ def test_the_grace_keeps_fresh_ones_out(db, clock):
     clock.advance(1)
     assert expired(db, grace_ms=100) == [eid]
     assert expired(db, grace_ms=101) == []
-    assert expired(db, grace_ms=2**53 - 1) == []
+    assert expired(db, grace_ms=10**14) == []
 
 
 def test_one_namespace_or_all(db, clock):

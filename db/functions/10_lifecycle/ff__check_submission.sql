@@ -19,7 +19,6 @@ create or replace function ff__check_submission(
 language plpgsql stable
 as $$
 declare
-    c_max constant bigint := 9007199254740991;
     v_budget text;
     s ff_submission;
 begin
@@ -34,7 +33,7 @@ begin
         perform ff__check_text('p_payload_encoding', p_payload_encoding, 0, 64);
     end if;
 
-    s.policy := ff__normal_policy(p_policy);
+    s.policy := ff__normal_policy(p_policy, p_now_ms);
     if p_required_capabilities is null then
         perform ff__invalid('p_required_capabilities', 'must not be null');
     else
@@ -61,12 +60,15 @@ begin
 
     if p_delay_until_ms is not null and p_delay_ms is not null then
         perform ff__invalid('p_delay_ms', 'and p_delay_until_ms cannot both be given');
-    elsif p_delay_ms not between 0 and c_max then
-        perform ff__invalid('p_delay_ms', format('must be between 0 and %s', c_max),
-                            jsonb_build_object('value', p_delay_ms));
     elsif p_deadline_at_ms <= p_now_ms then
         perform ff__invalid('p_deadline_at_ms', 'must lie in the future',
                             jsonb_build_object('value', p_deadline_at_ms, 'now_ms', p_now_ms));
+    end if;
+    if num_nonnulls(p_delay_until_ms, p_delay_ms, p_deadline_at_ms) > 0 then
+        -- A time in the past is no delay, however far back it lies.
+        perform ff__check_time('p_delay_until_ms', p_delay_until_ms, -9223372036854775808);
+        perform ff__check_time('p_delay_ms', p_delay_ms, p_from_ms => p_now_ms);
+        perform ff__check_time('p_deadline_at_ms', p_deadline_at_ms);
     end if;
     s.delay_until_ms := coalesce(p_delay_until_ms, p_now_ms + p_delay_ms, s.delay_until_ms);
     if s.delay_until_ms <= p_now_ms then

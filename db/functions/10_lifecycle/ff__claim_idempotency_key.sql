@@ -13,7 +13,7 @@ begin
     loop
         v_now := ff_now_ms();
         insert into ff_idempotency (namespace, idempotency_key, partition_key, execution_id, expires_at_ms, request_hash)
-        values (p_namespace, p_key, ff__partition(p_execution_id), p_execution_id, v_now + p_window_ms, p_request_hash)
+        values (p_namespace, p_key, ff__partition(p_execution_id), p_execution_id, ff__time_after(v_now, p_window_ms), p_request_hash)
         on conflict do nothing;
         if found then
             return null;
@@ -27,7 +27,7 @@ begin
     if k.expires_at_ms <= v_now then
         update ff_idempotency i
            set partition_key = ff__partition(p_execution_id), execution_id = p_execution_id,
-               expires_at_ms = v_now + p_window_ms, request_hash = p_request_hash
+               expires_at_ms = ff__time_after(v_now, p_window_ms), request_hash = p_request_hash
          where i.namespace = p_namespace and i.idempotency_key = p_key;
         return null;
     elsif k.request_hash <> p_request_hash then

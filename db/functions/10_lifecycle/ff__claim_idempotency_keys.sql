@@ -16,7 +16,7 @@ declare
 begin
     v_now := ff_now_ms();
     insert into ff_idempotency (namespace, idempotency_key, partition_key, execution_id, expires_at_ms, request_hash)
-    select p_namespace, y.key, ff__partition(p_ids[y.n]), p_ids[y.n], v_now + p_window_ms, p_hashes[y.n]
+    select p_namespace, y.key, ff__partition(p_ids[y.n]), p_ids[y.n], ff__time_after(v_now, p_window_ms), p_hashes[y.n]
       from (select x.key collate "C" as key, min(x.n) as n from unnest(p_keys) with ordinality x(key, n)
              where x.key <> '' group by 1) y
      order by y.key

@@ -15,7 +15,10 @@ declare
     e ff_exec;
 begin
     replayed := false;
-    if v_fence.lease_id is null then
+    if octet_length(p_result) > 1024 and octet_length(p_result) > ff__limit('max_execution_bytes') then
+        error_kind := 'payload_too_large';
+        return;
+    elsif v_fence.lease_id is null then
         error_kind := case when p_handle is null then 'invalid_input' else 'invalid_handle' end;
         return;
     end if;

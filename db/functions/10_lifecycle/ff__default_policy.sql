@@ -2,6 +2,6 @@
 create or replace function ff__default_policy() returns jsonb
 language sql immutable parallel safe
 as $$
-    select jsonb '{"max_reclaim_count": 100, "max_replay_count": 10, "dedup_window_ms": 86400000,
+    select jsonb '{"max_reclaim_count": 100, "max_replay_count": 10, "dedup_window_ms": 604800000,
                    "max_signals_per_execution": 10000}'
 $$;

@@ -11,16 +11,14 @@ create or replace function ff__delay(
 language plpgsql volatile
 as $$
 declare
-    c_max constant bigint := 9007199254740991;
     v_detail jsonb;
     e ff_exec;
 begin
     if num_nonnulls(p_delay_until_ms, p_delay_ms) <> 1 then
         perform ff__invalid('p_delay_ms', 'or p_delay_until_ms must be given, and not both');
-    elsif p_delay_ms not between 0 and c_max then
-        perform ff__invalid('p_delay_ms', format('must be between 0 and %s', c_max),
-                            jsonb_build_object('value', p_delay_ms));
     end if;
+    perform ff__check_time('p_delay_until_ms', p_delay_until_ms, -9223372036854775808);
+    perform ff__check_time('p_delay_ms', p_delay_ms, p_from_ms => ff_now_ms());
     if p_override then
         e := ff__override(p_fence.wire_id, p_fence.attempt_index, 'delay');
     else
@@ -36,7 +34,7 @@ begin
     if e.flow_id is not null then
         perform ff__check_flow_open(e);
     end if;
-    delay_until_ms := coalesce(p_delay_until_ms, e.now_ms + p_delay_ms);
+    delay_until_ms := coalesce(p_delay_until_ms, ff__time_after(e.now_ms, p_delay_ms));
     public_state := case when delay_until_ms > e.now_ms then 'delayed' else 'resumable' end;
     delay_until_ms := case when delay_until_ms > e.now_ms then delay_until_ms end;
     e := ff__pause_attempt(e, case when p_override then 'override' else 'delay' end,

@@ -1,6 +1,7 @@
 -- The failure body: ends the attempt, then a retry by the stored policy, or the end of the execution with p_terminal.
 -- Returns what happened, as it is recorded for a replay: outcome, public_state, delay_until_ms, next_attempt_index,
 -- retry_count. p_timer names the timer that ended the lease, if one did; p_op as in ff__end_attempt.
+-- p_retry_after_ms takes the place of the policy's backoff.
 create or replace function ff__fail(
     e ff_exec,
     p_op text,
@@ -8,7 +9,8 @@ create or replace function ff__fail(
     p_classification text,
     p_category text,
     p_timer text default null,
-    p_terminal text default 'failed'
+    p_terminal text default 'failed',
+    p_retry_after_ms bigint default null
 ) returns jsonb
 language plpgsql volatile
 as $$
@@ -26,11 +28,11 @@ begin
         v_again := not ff__flow_cancelled(e.flow_id);
     end if;
     if v_again then
-        v_delay := ff__retry_delay_ms(v_retry, e.retry_count);
+        v_delay := coalesce(p_retry_after_ms, ff__retry_delay_ms(v_retry, e.retry_count));
         v_detail := jsonb_build_object(
             'outcome', 'retry_scheduled',
             'public_state', case when v_delay > 0 then 'delayed' else 'waiting' end,
-            'delay_until_ms', case when v_delay > 0 then e.now_ms + v_delay end,
+            'delay_until_ms', case when v_delay > 0 then ff__time_after(e.now_ms, v_delay) end,
             'next_attempt_index', e.total_attempt_count,
             'retry_count', e.retry_count + 1);
     else
@@ -41,8 +43,8 @@ begin
                          case p_op when 'override' then 'override' else 'fail' end, p_timer, p_reason, p_category,
                          p_classification, p_release_detail => v_detail);
     if v_again then
-        v_state := ff__requeue(e, 'pending_retry_attempt', e.now_ms + v_delay, 'waiting_for_retry_backoff', p_reason,
-                               p_category);
+        v_state := ff__requeue(e, 'pending_retry_attempt', ff__time_after(e.now_ms, v_delay), 'waiting_for_retry_backoff',
+                               p_reason, p_category);
         if e.flow_id is not null then
             v_detail := v_detail || jsonb_build_object('public_state', ff__note_settled(e, v_state));
         end if;

@@ -28,6 +28,9 @@ begin
                when 'lease_bounds' then
                    format('lease ends %s, check %s, attempt %s, deadline %s', e.lease_expires_at_ms, e.lease_check_at_ms,
                           e.attempt_timeout_at_ms, e.deadline_at_ms)
+               when 'last_time' then
+                   format('delay %s, not before %s, deadline %s, attempt timeout %s', e.delay_until_ms, e.not_before_ms,
+                          e.deadline_at_ms, e.attempt_timeout_at_ms)
                when 'priority' then e.priority::text
                when 'attempt_id' then e.attempt_state
                when 'partition' then 'partition_key is not the last byte of the id'
@@ -63,6 +66,8 @@ begin
                                   or x.lease_check_at_ms > x.lease_expires_at_ms
                                   or (x.ownership_state = 'leased' and x.lease_check_at_ms is null))
                             then 'lease_bounds' end,
+                       case when greatest(x.delay_until_ms, x.not_before_ms, x.deadline_at_ms, x.attempt_timeout_at_ms)
+                                 > ff__last_ms() then 'last_time' end,
                        case when x.priority not between 0 and 9000 then 'priority' end,
                        case when (x.current_attempt_id is not null)
                                  <> (x.attempt_state in ('running_attempt', 'attempt_interrupted'))

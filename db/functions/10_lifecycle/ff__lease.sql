@@ -14,7 +14,8 @@ begin
     if v_reclaimed then
         e := ff__say_lease_end(ff__end_reclaimed(e));
     end if;
-    e.attempt_timeout_at_ms := e.now_ms + case when v_resumed then e.attempt_remaining_ms else e.attempt_timeout_ms end;
+    e.attempt_timeout_at_ms := ff__time_after(e.now_ms, case when v_resumed then e.attempt_remaining_ms
+                                                             else e.attempt_timeout_ms end);
     e.lease_expires_at_ms := least(e.now_ms + p_lease_ttl_ms, e.attempt_timeout_at_ms, e.deadline_at_ms);
     e.lease_id := ff__mint_id(e.now_ms, e.partition_key);
     e.lease_epoch := e.lease_epoch + 1;

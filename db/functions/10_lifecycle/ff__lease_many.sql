@@ -21,7 +21,7 @@ begin
             lease_expires_at_ms = least(v_now + p_lease_ttl_ms, v_now + c.attempt_timeout_ms, c.deadline_at_ms),
             lease_check_at_ms = least(v_now + p_lease_ttl_ms, v_now + c.attempt_timeout_ms, c.deadline_at_ms),
             worker_id = p_worker_id, worker_instance_id = p_worker_instance_id, reserved_until_ms = null,
-            attempt_timeout_at_ms = v_now + c.attempt_timeout_ms, attempt_remaining_ms = null, delay_until_ms = null,
+            attempt_timeout_at_ms = ff__time_after(v_now, c.attempt_timeout_ms), attempt_remaining_ms = null, delay_until_ms = null,
             not_before_ms = null, failure_reason = null, failure_category = null,
             started_at_ms = coalesce(c.started_at_ms, v_now), last_transition_at_ms = v_now, last_mutation_at_ms = v_now,
             last_event_ord = greatest(v_xid, c.last_event_ord)

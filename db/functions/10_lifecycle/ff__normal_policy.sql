@@ -1,11 +1,12 @@
 -- A policy as it is stored: checked at every level, defaults written out (a later change of a default does not reach
 -- it), JSON nulls gone. required_capabilities are left as they are: the caller checks them with the execution's own.
+-- Times and durations that count from p_now_ms end with ff__last_ms.
 -- Errors: invalid_input (NULL), invalid_policy (DETAIL.path).
-create or replace function ff__normal_policy(p_policy jsonb) returns jsonb
+create or replace function ff__normal_policy(p_policy jsonb, p_now_ms bigint) returns jsonb
 language plpgsql stable
 as $$
 declare
-    c_max constant bigint := 9007199254740991;
+    v_max constant bigint := ff__last_ms(p_now_ms);
     v_policy jsonb;
     v_timeout jsonb;
     v_routing jsonb;
@@ -36,23 +37,23 @@ begin
     end if;
     return jsonb_strip_nulls(jsonb_build_object(
         'priority', ff__policy_int(v_policy, '', 'priority', -2147483648, 2147483647),
-        'delay_until_ms', ff__policy_int(v_policy, '', 'delay_until_ms', 0, c_max),
+        'delay_until_ms', ff__policy_int(v_policy, '', 'delay_until_ms', 0, ff__last_ms()),
         'timeout_policy', nullif(jsonb_strip_nulls(jsonb_build_object(
-            'attempt_timeout_ms', ff__policy_int(v_timeout, 'timeout_policy', 'attempt_timeout_ms', 1, c_max),
+            'attempt_timeout_ms', ff__policy_int(v_timeout, 'timeout_policy', 'attempt_timeout_ms', 1, v_max),
             'execution_deadline_ms',
-                ff__policy_int(v_timeout, 'timeout_policy', 'execution_deadline_ms', 1, c_max))), '{}'),
+                ff__policy_int(v_timeout, 'timeout_policy', 'execution_deadline_ms', 1, v_max))), '{}'),
         'max_reclaim_count', ff__policy_int(v_policy, '', 'max_reclaim_count', 0, 2147483647,
             ff__policy_int(v_timeout, 'timeout_policy', 'max_reclaim_count', 0, 2147483647, 100)),
         'max_replay_count', ff__policy_int(v_policy, '', 'max_replay_count', 0, 2147483647, 10),
-        'dedup_window_ms', ff__policy_int(v_policy, '', 'dedup_window_ms', 0, c_max, 86400000),
-        'retention_ms', ff__policy_int(v_policy, '', 'retention_ms', 0, c_max),
+        'dedup_window_ms', ff__policy_int(v_policy, '', 'dedup_window_ms', 0, v_max, 604800000),
+        'retention_ms', ff__policy_int(v_policy, '', 'retention_ms', 0, v_max),
         'budget_ids', nullif(ff__policy_texts(v_policy, '', 'budget_ids', 16, 200), '[]'),
         'quota_policy_id', v_policy -> 'quota_policy_id',
         'stream_policy', nullif(jsonb_strip_nulls(jsonb_build_object(
             'maxlen', ff__policy_int(v_stream, 'stream_policy', 'maxlen', 1, 1000000))), '{}'),
         'max_signals_per_execution', ff__policy_int(v_policy, '', 'max_signals_per_execution', 0, 2147483647, 10000)))
         || case when v_policy ? 'retry_policy'
-                then jsonb_build_object('retry_policy', ff__normal_retry_policy(v_policy -> 'retry_policy'))
+                then jsonb_build_object('retry_policy', ff__normal_retry_policy(v_policy -> 'retry_policy', p_now_ms))
                 else '{}' end
         || case when v_routing <> '{}' then jsonb_build_object('routing_requirements', v_routing) else '{}' end
         || case when v_policy ? 'suspension_policy'

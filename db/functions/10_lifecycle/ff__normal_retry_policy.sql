@@ -1,9 +1,9 @@
 -- The retry part of a policy with its defaults written out. Errors: invalid_policy (DETAIL.path).
-create or replace function ff__normal_retry_policy(p_retry jsonb) returns jsonb
+create or replace function ff__normal_retry_policy(p_retry jsonb, p_now_ms bigint) returns jsonb
 language plpgsql stable
 as $$
 declare
-    c_max constant bigint := 9007199254740991;
+    v_max constant bigint := ff__last_ms(p_now_ms);
     v_retry jsonb := ff__policy_object(p_retry, 'retry_policy', '{max_retries,backoff,retryable_categories}');
     v_backoff jsonb := coalesce(v_retry -> 'backoff', '{}');
     v_type text;
@@ -20,7 +20,7 @@ begin
         end if;
         v_backoff := jsonb_build_object(
             'type', 'fixed',
-            'delay_ms', ff__policy_int(v_backoff, 'retry_policy.backoff', 'delay_ms', 0, c_max));
+            'delay_ms', ff__policy_int(v_backoff, 'retry_policy.backoff', 'delay_ms', 0, v_max));
     elsif v_type = 'exponential' then
         v_backoff := ff__policy_object(v_backoff, 'retry_policy.backoff',
                                        '{type,initial_delay_ms,max_delay_ms,multiplier,jitter}');
@@ -32,8 +32,8 @@ begin
         end if;
         v_backoff := jsonb_build_object(
             'type', 'exponential',
-            'initial_delay_ms', ff__policy_int(v_backoff, 'retry_policy.backoff', 'initial_delay_ms', 0, c_max, 1000),
-            'max_delay_ms', ff__policy_int(v_backoff, 'retry_policy.backoff', 'max_delay_ms', 0, c_max, 60000),
+            'initial_delay_ms', ff__policy_int(v_backoff, 'retry_policy.backoff', 'initial_delay_ms', 0, v_max, 1000),
+            'max_delay_ms', ff__policy_int(v_backoff, 'retry_policy.backoff', 'max_delay_ms', 0, v_max, 60000),
             'multiplier', v_multiplier,
             'jitter', coalesce(v_backoff -> 'jitter', 'false'));
     else

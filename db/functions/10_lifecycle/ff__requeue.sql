@@ -63,7 +63,8 @@ begin
         cancelled_by = case when not v_replay then c.cancelled_by end,
         terminal_outcome = 'none', terminal_at_ms = null,
         deadline_at_ms = case when not v_replay then c.deadline_at_ms
-                              when p_replay_deadline_ms is not null then e.now_ms + p_replay_deadline_ms
+                              when p_replay_deadline_ms is not null
+                              then ff__time_after(e.now_ms, p_replay_deadline_ms)
                               when c.deadline_at_ms > e.now_ms then c.deadline_at_ms end,
         current_suspension_id = null, current_waitpoint_id = null,
         open_waitpoints = c.open_waitpoints - p_closed_waitpoints,

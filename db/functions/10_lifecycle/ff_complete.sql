@@ -20,6 +20,9 @@ begin
     if p_result_encoding is not null then
         perform ff__check_text('p_result_encoding', p_result_encoding, 0, 64);
     end if;
+    if octet_length(p_result) > 1024 then
+        perform ff__check_size('max_execution_bytes', 'result', p_result);
+    end if;
     e := ff__fence_handle(p_handle, 'complete');
     outcome := 'completed';
     public_state := 'completed';
@@ -38,4 +41,4 @@ $$Ends an execution with success and stores its result on the attempt that produ
 may; the same call again answers as the first did, with replayed = true.
 
 Outcomes: outcome = completed
-Errors: invalid_input, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+Errors: invalid_input, payload_too_large, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;

@@ -27,6 +27,9 @@ begin
     if p_result_encoding is not null then
         perform ff__check_text('p_result_encoding', p_result_encoding, 0, 64);
     end if;
+    if octet_length(p_result) > 1024 then
+        perform ff__check_size('max_execution_bytes', 'result', p_result);
+    end if;
     if v_override then
         e := ff__override(p_execution_id, p_attempt_index, 'complete');
     else
@@ -49,4 +52,4 @@ $$ff_complete by explicit fence. p_source operator_override, without a fence, co
 the lease holder. Members of ff_operator and ff_admin, and the owner of the schema, may do so.
 
 Outcomes: outcome = completed
-Errors: invalid_input, override_not_allowed, invalid_execution_id, fence_required, partial_fence, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+Errors: invalid_input, override_not_allowed, payload_too_large, invalid_execution_id, fence_required, partial_fence, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;

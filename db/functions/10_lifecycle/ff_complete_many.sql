@@ -15,6 +15,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_count int := cardinality(p_handles);
+    v_limit int;
     v_ids uuid[];
     v_done int[];
     v_limited uuid[];
@@ -37,6 +38,12 @@ begin
     p_handles := p_handles[:]; -- from index 1 on, whatever the caller's bounds
     p_results := p_results[:];
     v_ids := ff__handle_ids(p_handles);
+    if (select max(octet_length(x.result)) from unnest(p_results) x(result)) > 1024 then
+        -- What is too large is left to ff__complete_one, which refuses it.
+        v_limit := ff__limit('max_execution_bytes');
+        v_ids := array(select case when octet_length(x.result) > v_limit then null else x.id end
+                         from unnest(v_ids, p_results) with ordinality x(id, result, n) order by x.n);
+    end if;
     v_now := ff__open_many(v_ids);
     v_xid := pg_current_xact_id()::text::bigint;
     -- ff__end_attempt, ff__terminate and ff__emit for those that hold their lease and have nothing hanging off them.

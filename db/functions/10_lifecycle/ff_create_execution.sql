@@ -54,7 +54,7 @@ begin
         -- The plain case, in one expression: nothing to take apart.
         v_plain := true;
         s := (p_lane_id, p_namespace, p_execution_kind, '', p_payload_encoding, ff__default_policy(), '{}', '{}', '',
-              greatest(0, least(coalesce(p_priority, 0), 9000)), null, null, null, null, 86400000, null, null)::ff_submission;
+              greatest(0, least(coalesce(p_priority, 0), 9000)), null, null, null, null, 604800000, null, null)::ff_submission;
     else
         s := ff__check_submission(p_lane_id, p_execution_kind, p_priority, p_policy, p_tags, p_required_capabilities,
                                   p_delay_until_ms, p_delay_ms, p_deadline_at_ms, p_namespace, p_payload_encoding,
@@ -62,6 +62,8 @@ begin
     end if;
     if octet_length(p_idempotency_key) > 512 then
         perform ff__invalid('p_idempotency_key', 'must have at most 512 bytes');
+    elsif octet_length(p_payload) > 1024 then
+        perform ff__check_size('max_execution_bytes', 'payload', p_payload);
     end if;
     if p_execution_id is null then
         v_id := ff__mint_id(v_now, ff__partition(p_flow_id));
@@ -84,7 +86,7 @@ begin
         v_now := ff_now_ms();
     end if;
     if v_existing is null and p_execution_id is not null then
-        v_existing := ff__same_request(v_id, p_namespace, v_hash);
+        v_existing := ff__same_request(v_id, p_namespace, v_hash, p_idempotency_key);
     end if;
     if v_existing is null then
         if v_now > v_read and not v_plain then
@@ -108,7 +110,7 @@ begin
         on conflict do nothing;
         if not found then
             -- Somebody created the same id between our look and the insert.
-            v_existing := ff__same_request(v_id, p_namespace, v_hash);
+            v_existing := ff__same_request(v_id, p_namespace, v_hash, p_idempotency_key);
             if v_existing is null then
                 perform ff__raise('execution_id_conflict', 'an execution with this id has just been removed',
                                   jsonb_build_object('execution_id', p_execution_id));
@@ -173,13 +175,15 @@ $$;
 comment on function ff_create_execution(text, text, bytea, text, int, jsonb, jsonb, text[], bigint, bigint, bigint,
                                         text, uuid, text, text, text) is
 $$Submits one execution to a lane. An unknown lane is registered. It is claimable at once, or when its delay ends.
-p_idempotency_key: within policy.dedup_window_ms (24 h) the same request in the same namespace answers duplicate with
+p_idempotency_key: within policy.dedup_window_ms (7 days) the same request in the same namespace answers duplicate with
 the execution that exists; a different request is refused. p_priority: 0 to 9000, higher first; outside is clamped.
 p_delay_until_ms, p_delay_ms: one of them, or the policy's. p_deadline_at_ms: when it expires, whatever its state.
 p_policy: retries, timeouts, limits; stored with its defaults written out.
 p_required_capabilities: only workers that have all of them get it.
 p_flow_id: makes it a member of that flow, which opens again if it had completed or failed.
+p_execution_id: an id of the caller's choice, once. The same request again answers duplicate; after the execution was
+deleted the id is refused as long as events or an idempotency key of it are kept.
 
 Outcomes: outcome = created | duplicate
 Nullable: public_state, created_at_ms
-Errors: invalid_input, invalid_lane_id, invalid_policy, invalid_capabilities, invalid_tag_key, quota_policy_not_found, budget_not_found, invalid_execution_id, partition_mismatch, flow_not_found, idempotency_conflict, execution_id_conflict, lane_not_accepting, flow_already_terminal$$;
+Errors: invalid_input, payload_too_large, invalid_lane_id, invalid_policy, invalid_capabilities, invalid_tag_key, quota_policy_not_found, budget_not_found, invalid_execution_id, partition_mismatch, flow_not_found, idempotency_conflict, execution_id_conflict, lane_not_accepting, flow_already_terminal$$;

@@ -54,6 +54,8 @@ begin
     if p_idempotency_keys is not null then
         perform ff__check_idempotency_keys(p_idempotency_keys);
     end if;
+    perform ff__check_size('max_execution_bytes', 'payload', x.payload, jsonb_build_object('index', x.n))
+       from unnest(p_payloads) with ordinality x(payload, n) where octet_length(x.payload) > 1024;
     perform from ff_lane_registry l where l.lane_id = p_lane_id;
     if not found then
         perform ff__check_lane_id(p_lane_id);
@@ -141,4 +143,4 @@ for all. Rows come in the order of p_payloads. A key that is repeated inside the
 
 Outcomes: outcome = created | duplicate
 Nullable: public_state
-Errors: invalid_input, invalid_lane_id, invalid_policy, invalid_capabilities, invalid_tag_key, quota_policy_not_found, budget_not_found, flow_not_found, idempotency_conflict, lane_not_accepting, flow_already_terminal$$;
+Errors: invalid_input, payload_too_large, invalid_lane_id, invalid_policy, invalid_capabilities, invalid_tag_key, quota_policy_not_found, budget_not_found, flow_not_found, idempotency_conflict, lane_not_accepting, flow_already_terminal$$;

@@ -4,6 +4,7 @@ create or replace function ff_fail(
     p_reason text default '',
     p_classification text default 'transient',
     p_category text default null,
+    p_retry_after_ms bigint default null,
     out outcome text,
     out public_state text,
     out delay_until_ms bigint,
@@ -20,7 +21,7 @@ as $$
 declare
     v jsonb;
 begin
-    v := ff__fail_verb(ff__decode_handle(p_handle), p_reason, p_classification, p_category);
+    v := ff__fail_verb(ff__decode_handle(p_handle), p_reason, p_classification, p_category, p_retry_after_ms);
     outcome := v ->> 'outcome';
     public_state := v ->> 'public_state';
     delay_until_ms := (v ->> 'delay_until_ms')::bigint;
@@ -30,11 +31,13 @@ begin
 end
 $$;
 
-comment on function ff_fail(text, text, text, text) is
+comment on function ff_fail(text, text, text, text, bigint) is
 $$Ends the attempt as failed. A retry follows when the stored policy allows it: not for classification permanent or
 cancelled, only for retryable_categories if the policy names some, and while retries are left; it becomes claimable at
 delay_until_ms, or at once. Otherwise the execution ends failed. p_reason is cut at 4096 characters.
 p_classification: transient, permanent, infra_crash, timeout, cancelled; p_category defaults to it.
+p_retry_after_ms (0 to 30 days): the retry, if one follows, comes after exactly that delay instead of the policy's backoff,
+as an HTTP Retry-After asks. It grants no retry that the policy does not, and is ignored when none follows.
 
 Outcomes: outcome = retry_scheduled | terminal_failed
 Nullable: delay_until_ms, next_attempt_index

@@ -9,6 +9,7 @@ create or replace function ff_fail_execution(
     p_classification text default 'transient',
     p_category text default null,
     p_source text default 'lease_holder',
+    p_retry_after_ms bigint default null,
     out outcome text,
     out public_state text,
     out delay_until_ms bigint,
@@ -27,8 +28,7 @@ declare
     v jsonb;
 begin
     v := ff__fail_verb(ff__fence_of(p_execution_id, p_attempt_index, p_lease_id, p_lease_epoch, p_attempt_id, v_override),
-                       p_reason, p_classification, p_category,
-                       v_override);
+                       p_reason, p_classification, p_category, p_retry_after_ms, v_override);
     outcome := v ->> 'outcome';
     public_state := v ->> 'public_state';
     delay_until_ms := (v ->> 'delay_until_ms')::bigint;
@@ -38,7 +38,7 @@ begin
 end
 $$;
 
-comment on function ff_fail_execution(text, int, uuid, bigint, uuid, text, text, text, text) is
+comment on function ff_fail_execution(text, int, uuid, bigint, uuid, text, text, text, text, bigint) is
 $$ff_fail by explicit fence. p_source operator_override, without a fence, fails an active execution in place of the
 lease holder. Members of ff_operator and ff_admin, and the owner of the schema, may do so.
 

@@ -21,7 +21,7 @@ declare
     -- Plain variables: the planner does not look into a record, and would read every page from the start. The time as in
     -- the index, kept within the range of times.
     v_after_at timestamptz := case when v_after.at_ms is not null
-                                   then to_timestamp(least(greatest(v_after.at_ms, 0), 9007199254740991) / 1000::float8) end;
+                                   then to_timestamp(least(greatest(v_after.at_ms, 0), ff__last_ms()) / 1000::float8) end;
     v_after_id uuid := v_after.id;
     v_tag jsonb;
 begin

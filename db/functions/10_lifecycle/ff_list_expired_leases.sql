@@ -12,9 +12,10 @@ declare
     v_now bigint := ff_now_ms();
 begin
     perform ff__check_limit(p_limit, 10000);
-    if p_grace_ms is null or p_grace_ms not between 0 and 9007199254740991 then
-        perform ff__invalid('p_grace_ms', 'must be 0 or more');
+    if p_grace_ms is null then
+        perform ff__invalid('p_grace_ms', 'must not be null');
     end if;
+    perform ff__check_time('p_grace_ms', p_grace_ms, p_from_ms => v_now);
     return query
         select c.lease_expires_at_ms::text || '-' || c.execution_id::text, ff__wire_id(c.partition_key, c.execution_id),
                c.namespace, c.lane_id, c.lease_epoch, c.current_attempt_index, c.worker_id, c.worker_instance_id,

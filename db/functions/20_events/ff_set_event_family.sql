@@ -25,9 +25,8 @@ begin
                             jsonb_build_object('event_type', left(v_unknown, 64)));
     elsif p_notify not in ('commit', 'tick', 'off') then
         perform ff__invalid('p_notify', 'must be commit, tick or off');
-    elsif p_retention_ms not between 0 and 9007199254740991 then
-        perform ff__invalid('p_retention_ms', 'must be 0 or more');
     end if;
+    perform ff__check_time('p_retention_ms', p_retention_ms, p_from_ms => ff_now_ms());
     perform from ff_event_generation g where g.id for update;
     update ff_event_family f set
         muted = case when p_muted is null then f.muted

@@ -21,7 +21,7 @@ begin
         perform ff__raise('summary_too_large',
                           format('the summary would have %s bytes, %s are allowed', octet_length(v_text), c_max),
                           jsonb_build_object('execution_id', ff__wire_id(e.partition_key, e.execution_id),
-                                             'bytes', octet_length(v_text), 'limit', c_max));
+                                             'size', octet_length(v_text), 'limit', c_max));
     end if;
     insert into ff_stream_summary as s (
         execution_id, attempt_index, document, version, patch_kind, first_applied_ms, last_updated_ms)

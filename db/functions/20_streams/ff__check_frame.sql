@@ -6,8 +6,6 @@ create or replace function ff__check_frame(
 ) returns void
 language plpgsql stable
 as $$
-declare
-    v_limit int;
 begin
     if p_frame_type is null or length(p_frame_type) > 64 or p_frame_type !~ '^[a-z0-9_.:-]{1,64}$' then
         perform ff__raise('invalid_frame_type',
@@ -19,12 +17,8 @@ begin
     elsif p_payload is null then
         perform ff__invalid('p_payload', 'must not be null');
     end if;
-    select s.value::int into v_limit from ff_setting s where s.name = 'max_payload_bytes';
-    if octet_length(p_payload) > v_limit then
-        perform ff__raise('payload_too_large',
-                          format('the payload has %s bytes, %s are allowed', octet_length(p_payload), v_limit),
-                          jsonb_build_object('bytes', octet_length(p_payload), 'limit', v_limit));
-    elsif p_maxlen not between 1 and 1000000 then
+    perform ff__check_size('max_payload_bytes', 'payload', p_payload);
+    if p_maxlen not between 1 and 1000000 then
         perform ff__invalid('p_maxlen', 'must be between 1 and 1000000', jsonb_build_object('value', p_maxlen));
     elsif p_ttl_ms is null or p_ttl_ms not between 100 and 600000 then
         perform ff__invalid('p_ttl_ms', 'must be between 100 and 600000', jsonb_build_object('value', p_ttl_ms));

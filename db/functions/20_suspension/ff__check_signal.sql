@@ -6,8 +6,6 @@ create or replace function ff__check_signal(
 ) returns void
 language plpgsql stable
 as $$
-declare
-    v_limit int;
 begin
     if p_waitpoint_id is null then
         perform ff__invalid('p_waitpoint_id', 'must not be null');
@@ -16,12 +14,9 @@ begin
     elsif p_signal_name like E'\\_\\_%' or not ff__is_name(p_signal_name, p_max_chars) then
         perform ff__raise('invalid_signal_name', 'not the name of a signal',
                           jsonb_build_object('signal_name', left(p_signal_name, 64)));
-    elsif octet_length(p_payload) > ff__limit('max_payload_bytes') then
-        v_limit := ff__limit('max_payload_bytes');
-        perform ff__raise('payload_too_large',
-                          format('the payload has %s bytes, %s are allowed', octet_length(p_payload), v_limit),
-                          jsonb_build_object('bytes', octet_length(p_payload), 'limit', v_limit));
-    elsif p_source_type in ('engine', 'operator') then
+    end if;
+    perform ff__check_size('max_payload_bytes', 'payload', p_payload);
+    if p_source_type in ('engine', 'operator') then
         perform ff__raise('invalid_source_type', format('the source type %s is the engine''s own', p_source_type),
                           jsonb_build_object('source_type', p_source_type));
     elsif p_dedup_ttl_ms is null or p_dedup_ttl_ms not between 0 and 2592000000 then

@@ -1,5 +1,5 @@
 -- The timeout of a suspension has passed, its execution is locked: what was agreed for it happens. Returns the outcome of
--- ff_expire_suspension.
+-- ff_expire_suspension. Errors: corrupt_state, if the stored behavior is none of those that exist.
 create or replace function ff__expire_suspension(e ff_exec, s ff_suspension) returns text
 language plpgsql volatile
 as $$
@@ -7,7 +7,14 @@ declare
     v_reason text := 'suspension_timeout:' || s.timeout_behavior;
     g ff_signal;
 begin
-    if s.timeout_behavior = 'auto_resume_with_timeout_signal' then
+    if coalesce(s.timeout_behavior, '')
+       not in ('fail', 'cancel', 'expire', 'auto_resume_with_timeout_signal', 'escalate') then
+        perform ff__raise('corrupt_state',
+                          format('suspension %s of execution %s has an unknown timeout behavior', s.suspension_id,
+                                 ff__wire_id(e.partition_key, e.execution_id)),
+                          jsonb_build_object('execution_id', ff__wire_id(e.partition_key, e.execution_id),
+                                             'suspension_id', s.suspension_id, 'timeout_behavior', s.timeout_behavior));
+    elsif s.timeout_behavior = 'auto_resume_with_timeout_signal' then
         g.execution_id := e.execution_id;
         g.signal_id := ff__mint_id(e.now_ms, e.partition_key);
         g.seq := ff__next_signal_no(e.execution_id);

@@ -74,6 +74,8 @@ with e as not materialized (select c.*, ff__wire_id(c.partition_key, c.execution
                                   'timed_out_expire', 'timed_out_auto_resume', 'attempt_ended')
         or (s.outcome = 'already_satisfied') <> coalesce(s.close_reason = 'already_satisfied', false)
         or (s.timeout_at_ms is not null and s.timeout_behavior is null)
+        or s.timeout_behavior not in ('fail', 'cancel', 'expire', 'auto_resume_with_timeout_signal', 'escalate')
+        or ff__blocking_reason(s.reason_code) is null
         or s.resume_trigger is distinct from case s.close_reason when 'resumed' then 'signal'
                                                                  when 'timed_out_auto_resume' then 'auto_resume'
                                                                  when 'operator_resume' then s.resume_trigger end

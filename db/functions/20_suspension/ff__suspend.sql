@@ -50,6 +50,8 @@ begin
         perform ff__invalid_timeout('is given twice, as a length and as a time');
     elsif p_timeout_ms not between 1 and 315360000000 then
         perform ff__invalid_timeout('is not between 1 and 315360000000 ms');
+    elsif p_timeout_at_ms > ff__last_ms() then
+        perform ff__invalid_timeout('is after the year 9999');
     elsif p_timeout_behavior not in ('fail', 'cancel', 'expire', 'auto_resume_with_timeout_signal', 'escalate') then
         perform ff__invalid_timeout('has an unknown behavior');
     elsif p_timeout_behavior is not null and num_nonnulls(p_timeout_ms, p_timeout_at_ms) = 0 then

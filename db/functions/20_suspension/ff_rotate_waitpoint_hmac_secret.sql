@@ -21,8 +21,8 @@ declare
 begin
     if p_grace_ms is null then
         perform ff__invalid('p_grace_ms', 'must not be null');
-    elsif p_grace_ms not between 0 and 9007199254740991 then
-        perform ff__raise('invalid_grace_ms', 'the grace period is not between 0 and 2^53 - 1 milliseconds',
+    elsif p_grace_ms not between 0 and ff__last_ms(ff_now_ms()) then
+        perform ff__raise('invalid_grace_ms', 'the grace period is negative or ends after the year 9999',
                           jsonb_build_object('grace_ms', p_grace_ms));
     end if;
     perform ff__lock_keystore();
@@ -44,7 +44,7 @@ begin
     update ff_waitpoint_hmac h set secret = null, gc_at_ms = v_now
      where not h.active and h.secret is not null and h.expires_at_ms <= v_now;
     get diagnostics gc_count = row_count;
-    update ff_waitpoint_hmac h set active = false, expires_at_ms = v_now + p_grace_ms
+    update ff_waitpoint_hmac h set active = false, expires_at_ms = ff__time_after(v_now, p_grace_ms)
      where h.active returning h.kid, h.expires_at_ms into previous_kid, previous_expires_at_ms;
     -- Under the lock only an old snapshot can miss a key: the conflict is a serialization failure then.
     insert into ff_waitpoint_hmac (kid, secret, active, installed_at_ms) values (p_new_kid, v_secret, true, v_now)

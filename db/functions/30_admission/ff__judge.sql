@@ -75,7 +75,7 @@ begin
     end if;
     if p_take and p_hold_ms is not null and v_new <> '{}' then
         insert into ff_quota_reservation (quota_policy_id, execution_id, attempt_index, admitted_at_ms, expires_at_ms)
-        select q.quota_policy_id, u.id, u.attempt, a.now_ms, a.now_ms + p_hold_ms
+        select q.quota_policy_id, u.id, u.attempt, a.now_ms, ff__time_after(a.now_ms, p_hold_ms)
           from unnest(p_ids, p_attempts) u(id, attempt) where u.id = any (v_new)
         on conflict on constraint ff_quota_reservation_pkey do update
             set attempt_index = excluded.attempt_index, admitted_at_ms = excluded.admitted_at_ms,

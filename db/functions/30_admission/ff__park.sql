@@ -32,7 +32,7 @@ begin
         eligibility_state = case when a.budget_id is null then 'blocked_by_quota' else 'blocked_by_budget' end,
         blocking_reason = case when a.budget_id is null then 'waiting_for_quota' else 'waiting_for_budget' end,
         blocking_detail = coalesce(a.budget_id, a.quota_policy_id), blocked_budget_id = a.budget_id,
-        not_before_ms = case when a.outcome = 'rate_exceeded' then a.now_ms + a.retry_after_ms end,
+        not_before_ms = case when a.outcome = 'rate_exceeded' then ff__time_after(a.now_ms, a.retry_after_ms) end,
         last_transition_at_ms = a.now_ms, last_mutation_at_ms = a.now_ms
      where c.execution_id = any (array(
            select x.execution_id

@@ -30,9 +30,7 @@ begin
     elsif p_detail is not null then
         perform ff__check_text('p_detail', p_detail, 0, 4096);
     end if;
-    if p_not_before_ms not between 0 and 9007199254740991 then
-        perform ff__invalid('p_not_before_ms', 'is not a time', jsonb_build_object('value', p_not_before_ms));
-    end if;
+    perform ff__check_time('p_not_before_ms', p_not_before_ms);
     e := ff__lock_execution(p_execution_id);
     eligibility_state := v_target;
     if e.lifecycle_phase = 'terminal' then

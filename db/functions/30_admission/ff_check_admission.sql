@@ -15,7 +15,6 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    c_max constant bigint := 9007199254740991;
     v_id uuid;
     v_attempt int := 0;
     v_hold bigint := p_hold_ms;
@@ -27,10 +26,8 @@ begin
     v_id := ff__key_uuid(p_execution_id);
     if p_hold_ms is null then
         perform ff__invalid('p_hold_ms', 'must not be null');
-    elsif p_hold_ms not between 1 and c_max then
-        perform ff__invalid('p_hold_ms', format('must be between 1 and %s', c_max),
-                            jsonb_build_object('value', p_hold_ms));
     end if;
+    perform ff__check_time('p_hold_ms', p_hold_ms, 1, ff_now_ms());
     select x.* into q from ff_quota_policy x where x.quota_policy_id = p_quota_policy_id;
     if not found then
         perform ff__no_quota_policy(p_quota_policy_id);

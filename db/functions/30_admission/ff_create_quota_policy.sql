@@ -17,6 +17,10 @@ declare
     v_now bigint := ff_now_ms();
     q ff_quota_policy;
 begin
+    if length(p_quota_policy_id) not between 1 and 200 then
+        perform ff__raise('invalid_quota_spec', 'p_quota_policy_id must have 1 to 200 characters',
+                          jsonb_build_object('arg', 'p_quota_policy_id', 'characters', length(p_quota_policy_id)));
+    end if;
     perform ff__check_policy_id('p_quota_policy_id', p_quota_policy_id);
     if num_nulls(p_window_seconds, p_max_requests_per_window, p_max_concurrent, p_jitter_ms) > 0 then
         perform ff__invalid(case when p_window_seconds is null then 'p_window_seconds'

@@ -40,8 +40,8 @@ begin
                 return 'idle';
             end if;
             perform ff__reset_budget(
-                b, b.next_reset_at_ms
-                   + b.reset_interval_ms * ((v_now - b.next_reset_at_ms) / b.reset_interval_ms + 1), v_now);
+                b, ff__time_after(b.next_reset_at_ms,
+                                  b.reset_interval_ms * ((v_now - b.next_reset_at_ms) / b.reset_interval_ms + 1)), v_now);
         when 'sweep_terminal_spend' then
             if not exists (select from ff_budget_usage_by_exec l
                             where l.budget_id = v_budget and l.execution_id = v_id)

@@ -50,11 +50,12 @@ begin
         perform ff__invalid('p_on_hard_limit', 'must be fail, block, cancel_pending or cancel_all');
     elsif p_on_soft_limit is null or p_on_soft_limit not in ('warn', 'none') then
         perform ff__invalid('p_on_soft_limit', 'must be warn or none');
-    elsif p_reset_interval_ms is null or p_reset_interval_ms not between 0 and 9007199254740991 then
-        perform ff__invalid('p_reset_interval_ms', 'must be between 0 and 9007199254740991');
+    elsif p_reset_interval_ms is null then
+        perform ff__invalid('p_reset_interval_ms', 'must not be null');
     elsif p_release_on_terminal is null then
         perform ff__invalid('p_release_on_terminal', 'must not be null');
     end if;
+    perform ff__check_time('p_reset_interval_ms', p_reset_interval_ms, p_from_ms => v_now);
 
     insert into ff_budget as x (
         budget_id, reset_interval_ms, next_reset_at_ms, created_at_ms, updated_at_ms, release_on_terminal,

@@ -11,7 +11,7 @@ declare
     v_now bigint := ff_now_ms();
 begin
     outcome := 'reset';
-    next_reset_at_ms := v_now + nullif(b.reset_interval_ms, 0);
+    next_reset_at_ms := ff__time_after(v_now, nullif(b.reset_interval_ms, 0));
     perform ff__reset_budget(b, next_reset_at_ms, v_now);
 end
 $$;

@@ -26,7 +26,7 @@ begin
     v_outcome := case f.public_flow_state when 'cancelled' then 'escalated' else 'cancelled' end;
     update ff_flow_core x
        set public_flow_state = 'cancelled', cancellation_policy = p_policy, cancel_reason = p_reason,
-           cancelled_by = p_cancelled_by, terminal_at_ms = v_now, forced_acks = 0, last_mutation_at_ms = v_now
+           cancelled_by = p_cancelled_by, terminal_at_ms = v_now, unsuccessful = true, forced_acks = 0, last_mutation_at_ms = v_now
      where x.flow_id = p_flow_id;
     if p_policy = 'cancel_flow_only' and f.public_flow_state = 'building' then
         -- It never started, and now its members run on as they are.

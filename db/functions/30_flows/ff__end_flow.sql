@@ -5,6 +5,7 @@ language plpgsql volatile
 as $$
 declare
     v_now bigint := ff_now_ms();
+    v_unsuccessful boolean;
     v_state text;
 begin
     perform from ff_flow_core f
@@ -13,8 +14,11 @@ begin
     if not found then
         return;
     end if;
-    v_state := case when ff__flow_failed(p_flow_id) then 'failed' else 'completed' end;
-    update ff_flow_core f set public_flow_state = v_state, terminal_at_ms = v_now where f.flow_id = p_flow_id;
+    v_unsuccessful := exists (select from ff_exec_core c
+                               where c.flow_id = p_flow_id and c.terminal_outcome in ('failed', 'cancelled', 'expired'));
+    v_state := case when v_unsuccessful and ff__flow_failed(p_flow_id) then 'failed' else 'completed' end;
+    update ff_flow_core f set public_flow_state = v_state, terminal_at_ms = v_now, unsuccessful = v_unsuccessful
+     where f.flow_id = p_flow_id;
     perform ff__emit_flow(p_flow_id, v_state, v_now);
 end
 $$;

@@ -13,7 +13,7 @@ begin
     on conflict do nothing;
     insert into ff_cancel_backlog (flow_id, requested_at_ms, requester, reason, cancellation_policy, grace_until_ms)
     select f.flow_id, f.terminal_at_ms, f.cancelled_by, f.cancel_reason, f.cancellation_policy,
-           f.terminal_at_ms + p_grace_ms
+           ff__time_after(f.terminal_at_ms, p_grace_ms)
      where exists (select from ff_cancel_backlog_member m where m.flow_id = f.flow_id)
     on conflict on constraint ff_cancel_backlog_pkey do update
        set requested_at_ms = excluded.requested_at_ms, requester = excluded.requester, reason = excluded.reason,

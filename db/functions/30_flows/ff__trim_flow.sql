@@ -1,6 +1,8 @@
 -- Deletes what belongs to a flow itself, if it may go as a whole (see ff__trim_flows), and returns its members, locked, for
 -- the caller to delete. NULL: it may not, a row of it is busy, or a member has still to give back what it spent. Never waits.
-create or replace function ff__trim_flow(p_flow_id uuid, p_now_ms bigint, p_retention_ms bigint) returns uuid[]
+create or replace function ff__trim_flow(
+    p_flow_id uuid, p_now_ms bigint, p_retention_ms bigint, p_retention_failed_ms bigint
+) returns uuid[]
 language plpgsql volatile
 as $$
 declare
@@ -11,10 +13,12 @@ begin
      where x.flow_id = p_flow_id and x.live_members = 0
        and not exists (select from ff_flow_dispatch q where q.flow_id = x.flow_id)
        and (x.terminal_at_ms is not null or x.node_count = 0)
-       and (x.node_count > 0 or coalesce(x.terminal_at_ms, x.created_at_ms) <= p_now_ms - p_retention_ms)
+       and (x.node_count > 0 or coalesce(x.terminal_at_ms, x.created_at_ms)
+            <= p_now_ms - case when x.unsuccessful then p_retention_failed_ms else p_retention_ms end)
        and not exists (select from ff_exec_core c
                         where c.flow_id = x.flow_id
-                          and x.terminal_at_ms + coalesce(c.retention_ms, p_retention_ms) > p_now_ms)
+                          and x.terminal_at_ms + ff__retention_ms(c.retention_ms, c.terminal_outcome, p_retention_ms,
+                                                                  p_retention_failed_ms) > p_now_ms)
        for update skip locked;
     if not found then
         return null;

@@ -19,9 +19,10 @@ as $$
 declare
     f ff_flow_core;
 begin
-    if p_grace_ms is null or p_grace_ms not between 0 and 9007199254740991 then
-        perform ff__invalid('p_grace_ms', 'must be 0 or more', jsonb_build_object('value', p_grace_ms));
+    if p_grace_ms is null then
+        perform ff__invalid('p_grace_ms', 'must not be null');
     end if;
+    perform ff__check_time('p_grace_ms', p_grace_ms, p_from_ms => ff_now_ms());
     outcome := ff__cancel_flow(p_flow_id, p_policy, p_reason, p_cancelled_by);
     select x.* into f from ff_flow_core x where x.flow_id = p_flow_id;
     if outcome <> 'already_terminal' then

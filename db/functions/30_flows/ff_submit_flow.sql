@@ -41,6 +41,7 @@ declare
     v_state text;
     v_message text;
     v_detail text;
+    v_hint text;
     r record;
 begin
     perform ff__check_items('p_nodes', p_nodes, 100000, c_node, '{key,lane_id}');
@@ -103,15 +104,19 @@ begin
             v_payloads[i] := case when v_nodes[i] ->> 'payload_base64' is not null
                                   then decode(v_nodes[i] ->> 'payload_base64', 'base64')
                                   else convert_to(v_nodes[i] ->> 'payload', 'UTF8') end;
+            if octet_length(v_payloads[i]) > 1024 then
+                perform ff__check_size('max_execution_bytes', 'payload', v_payloads[i]);
+            end if;
         end loop;
     exception when others then
         -- The same error, and which node it is about.
-        get stacked diagnostics v_state = returned_sqlstate, v_message = message_text, v_detail = pg_exception_detail;
+        get stacked diagnostics v_state = returned_sqlstate, v_message = message_text, v_detail = pg_exception_detail,
+                                v_hint = pg_exception_hint;
         if v_state not like 'WF%' then
             raise;
         end if;
         perform ff__raise(v_detail::jsonb ->> 'kind', format('node %s: %s', v_key, v_message),
-                          v_detail::jsonb || jsonb_build_object('node', v_key));
+                          v_detail::jsonb || jsonb_build_object('node', v_key), v_hint);
     end;
     if (select count(distinct x.id) from unnest(v_ids) x(id)) < v_count then
         perform ff__invalid('p_nodes', 'uses an execution id twice');
@@ -179,6 +184,17 @@ begin
     for r in select i.execution_id from unnest(v_ids) x(id) join ff_exec_input i on i.execution_id = x.id limit 1 loop
         perform ff__raise('execution_id_conflict', 'an execution with this id exists',
                           jsonb_build_object('execution_id', ff__wire_id(v_partition, r.execution_id)));
+    end loop;
+    for r in
+        select x.n
+          from unnest(v_nodes) with ordinality x(node, n)
+         where x.node ->> 'execution_id' is not null
+           and ff__id_kept(v_ids[x.n], (v_subs[x.n]).namespace, x.node ->> 'idempotency_key')
+         limit 1
+    loop
+        perform ff__raise('execution_id_conflict',
+                          'the id is that of a deleted execution whose events or idempotency key are still kept',
+                          jsonb_build_object('execution_id', ff__wire_id(v_partition, v_ids[r.n]), 'node', v_keys[r.n]));
     end loop;
     -- Slots may have been asked for under ids that the caller names: the ends of these give them back.
     v_limited := array(
@@ -274,4 +290,4 @@ $$Submits a whole flow, all or nothing. p_nodes: objects with key (any name, uni
 ff_create_execution takes, without p_; payload as text, or payload_base64. p_edges: {from, to, dependency_kind,
 data_passing_ref} by node key. p_groups: {to, policy, k, on_satisfied} as ff_set_edge_group_policy. One row per node.
 
-Errors: invalid_input, invalid_tag_key, flow_conflict, invalid_lane_id, invalid_policy, invalid_capabilities, quota_policy_not_found, budget_not_found, invalid_execution_id, partition_mismatch, self_referencing_edge, invalid_dependency_kind, dependency_already_exists, cycle_detected, idempotency_conflict, execution_id_conflict, lane_not_accepting, quorum_unreachable$$;
+Errors: invalid_input, payload_too_large, invalid_tag_key, flow_conflict, invalid_lane_id, invalid_policy, invalid_capabilities, quota_policy_not_found, budget_not_found, invalid_execution_id, partition_mismatch, self_referencing_edge, invalid_dependency_kind, dependency_already_exists, cycle_detected, idempotency_conflict, execution_id_conflict, lane_not_accepting, quorum_unreachable$$;

@@ -24,9 +24,7 @@ begin
         when 'sweep_workers' then select s.* into processed, errors, more from ff_sweep_workers(p_limit) s;
         when 'sweep_expired' then select s.* into processed, errors, more from ff_sweep_expired(p_limit) s;
         when 'trim_retention' then
-            select s.* into processed, errors, more
-              from ff_trim_retention((select x.value::bigint from ff_setting x where x.name = 'retention_ms'),
-                                     p_limit => p_limit) s;
+            select s.* into processed, errors, more from ff_trim_retention(p_limit => p_limit) s;
         when 'trim_streams' then select s.* into processed, errors, more from ff_trim_streams(p_limit) s;
         when 'trim_events' then select s.* into processed, errors, more from ff_trim_events(p_limit) s;
         when 'fire_schedules' then select s.* into processed, errors, more from ff_fire_schedules(p_limit) s;

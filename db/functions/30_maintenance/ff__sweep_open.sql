@@ -1,7 +1,8 @@
 -- Begins a run of a step: tries again those of its failed rows whose time has come (a quarter of the limit at most), and
 -- says from where and for how many more to look. Errors: invalid_input.
 create or replace function ff__sweep_open(
-    p_name text, p_limit int, p_retry boolean default true, p_retention_ms bigint default null
+    p_name text, p_limit int, p_retry boolean default true, p_retention_ms bigint default null,
+    p_retention_failed_ms bigint default null
 ) returns ff_sweep
 language plpgsql volatile
 as $$
@@ -12,6 +13,7 @@ begin
     b.name := p_name;
     b.now_ms := ff_now_ms();
     b.retention_ms := p_retention_ms;
+    b.retention_failed_ms := p_retention_failed_ms;
     b.from_ms := 0;
     b.room := p_limit;
     b.full_ := false;

@@ -14,7 +14,7 @@ begin
     if b.name in ('sweep_expired', 'trim_retention', 'trim_streams') then
         done := case b.name when 'sweep_expired' then ff__drop_keys(p_keys, b.now_ms)
                             when 'trim_streams' then ff__trim_frames(p_keys, b.now_ms)
-                            else ff__trim_keys(p_keys, b.now_ms, b.retention_ms) end;
+                            else ff__trim_keys(p_keys, b.now_ms, b.retention_ms, b.retention_failed_ms) end;
         free := p_keys;
         moved := done;
         busy_ms := case when done < cardinality(p_keys) then p_due_ms[1] end;

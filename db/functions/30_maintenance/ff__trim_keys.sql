@@ -1,6 +1,8 @@
 -- The deletions of ff_trim_retention, by the keys that it found (x and the id of an execution, f and that of a flow):
 -- looked at again under their locks, busy ones left. Children first, set by set. Returns how many went; a flow is one.
-create or replace function ff__trim_keys(p_keys text[], p_now_ms bigint, p_retention_ms bigint) returns int
+create or replace function ff__trim_keys(
+    p_keys text[], p_now_ms bigint, p_retention_ms bigint, p_retention_failed_ms bigint
+) returns int
 language plpgsql volatile
 as $$
 declare
@@ -16,7 +18,8 @@ begin
           join ff_exec_core c on c.execution_id = case when left(x.key, 1) = 'x' then substr(x.key, 2)::uuid end
                -- CASE, so that no plan reads all that ended.
                and case when c.lifecycle_phase = 'terminal' and c.flow_id is null
-                        then c.terminal_at_ms <= p_now_ms - coalesce(c.retention_ms, p_retention_ms) end
+                        then c.terminal_at_ms <= p_now_ms - ff__retention_ms(c.retention_ms, c.terminal_outcome, p_retention_ms,
+                                                                             p_retention_failed_ms) end
                -- Something was spent since the scan, or may have been.
                and not c.spends
                -- ff_trim_streams is at work and may hold frames of it.
@@ -26,7 +29,7 @@ begin
     v_ids := array(select x.id from unnest(ff__free_streams(v_ids)) x(id) where not ff__owes_spend(x.id));
     v_done := cardinality(v_ids);
     for v_flow in select substr(x.key, 2)::uuid from unnest(p_keys) x(key) where v_calm and left(x.key, 1) = 'f' loop
-        v_members := ff__trim_flow(v_flow, p_now_ms, p_retention_ms);
+        v_members := ff__trim_flow(v_flow, p_now_ms, p_retention_ms, p_retention_failed_ms);
         if v_members is not null then
             v_ids := v_ids || v_members;
             v_done := v_done + 1;

@@ -6,7 +6,6 @@ create or replace function ff__check_timing(
 language plpgsql stable
 as $$
 declare
-    c_last constant bigint := 253402300799999; -- the year 9999
     c_longest constant bigint := 315576000000; -- ten years
     c ff_cron;
 begin
@@ -17,13 +16,8 @@ begin
                             jsonb_build_object('value', p_interval_ms));
     end if;
     perform ff__check_zone(p_time_zone);
-    if p_start_at_ms not between 0 and c_last then
-        perform ff__invalid('p_start_at_ms', format('must be between 0 and %s', c_last),
-                            jsonb_build_object('value', p_start_at_ms));
-    elsif p_end_at_ms not between 0 and c_last then
-        perform ff__invalid('p_end_at_ms', format('must be between 0 and %s', c_last),
-                            jsonb_build_object('value', p_end_at_ms));
-    end if;
+    perform ff__check_time('p_start_at_ms', p_start_at_ms);
+    perform ff__check_time('p_end_at_ms', p_end_at_ms);
     if p_cron is not null then
         c := ff__parse_cron(p_cron);
     end if;

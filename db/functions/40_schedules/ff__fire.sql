@@ -1,5 +1,5 @@
--- Creates the execution of a schedule for a moment: with a tick's own id (p_id), or a new one. A tick that has its
--- execution already keeps it, as it is. Errors: as ff_create_execution.
+-- Creates the execution of a schedule for a moment: with a tick's own id (p_id), or a new one. A tick that has or
+-- had its execution gets no other. Errors: as ff_create_execution.
 create or replace function ff__fire(
     s ff_schedule,
     p_fire_at_ms bigint,
@@ -12,7 +12,7 @@ language plpgsql volatile
 as $$
 begin
     execution_id := ff__wire_id(ff__partition(p_id), p_id);
-    if p_id is not null and exists (select from ff_exec_core c where c.execution_id = p_id) then
+    if p_id is not null and (exists (select from ff_exec_core c where c.execution_id = p_id) or ff__id_kept(p_id)) then
         outcome := 'duplicate';
         return;
     end if;

@@ -1,5 +1,5 @@
 -- A tick of a schedule: the first after p_at_ms (p_way 1), or the last one at p_at_ms or before (p_way -1); NULL if
--- there is none between its start and its end. c is its cron expression, taken apart by the caller once.
+-- there is none between its start and its end, or ff__last_ms. c is its cron expression, taken apart by the caller once.
 create or replace function ff__tick(s ff_schedule, c ff_cron, p_at_ms bigint, p_way int) returns bigint
 language plpgsql immutable
 as $$
@@ -18,6 +18,7 @@ begin
         v_tick := s.first_at_ms
                   + ((v_at - s.first_at_ms) / s.interval_ms + case when p_way > 0 then 1 else 0 end) * s.interval_ms;
     end if;
-    return case when v_tick >= s.first_at_ms and (s.end_at_ms is null or v_tick < s.end_at_ms) then v_tick end;
+    return case when v_tick >= s.first_at_ms and v_tick <= ff__last_ms()
+                     and (s.end_at_ms is null or v_tick < s.end_at_ms) then v_tick end;
 end
 $$;

@@ -57,6 +57,7 @@ begin
         perform ff__invalid('p_tags', 'has more than 62 tags; two are added');
     end if;
     -- Everything that every firing would be refused for.
+    perform ff__check_size('max_execution_bytes', 'payload', p_payload);
     v_call := ff__check_submission(p_lane_id, p_execution_kind, p_priority, p_policy, p_tags, p_required_capabilities,
                                    null, null, null, p_namespace, p_payload_encoding, p_creator, v_now);
     v_limited := num_nonnulls(v_call.quota_policy_id, v_call.budget_ids) > 0;
@@ -159,4 +160,4 @@ its place: a change of its times counts from now on, and a paused schedule stays
 
 Outcomes: outcome = created | already_satisfied | replaced
 Nullable: next_fire_at_ms
-Errors: invalid_input, invalid_lane_id, invalid_schedule, invalid_policy, invalid_capabilities, invalid_tag_key, quota_policy_not_found, budget_not_found, schedule_conflict$$;
+Errors: invalid_input, payload_too_large, invalid_lane_id, invalid_schedule, invalid_policy, invalid_capabilities, invalid_tag_key, quota_policy_not_found, budget_not_found, schedule_conflict$$;

@@ -18,4 +18,4 @@ $$Creates an execution of a schedule now, beside its ticks, whether it is paused
 are. p_idempotency_key: as in ff_create_execution; duplicate answers with the execution that exists.
 
 Outcomes: outcome = fired | duplicate
-Errors: invalid_input, schedule_not_found, invalid_lane_id, invalid_policy, invalid_capabilities, invalid_tag_key, quota_policy_not_found, budget_not_found, idempotency_conflict, lane_not_accepting$$;
+Errors: invalid_input, payload_too_large, schedule_not_found, invalid_lane_id, invalid_policy, invalid_capabilities, invalid_tag_key, quota_policy_not_found, budget_not_found, idempotency_conflict, lane_not_accepting$$;

@@ -30,13 +30,7 @@ begin
         perform ff__check_text('p_result_encoding', p_result_encoding, 0, 64);
     end if;
     if p_result is not null then
-        v_limit := ff__limit('max_step_result_bytes');
-        if octet_length(p_result) > v_limit then
-            perform ff__raise('payload_too_large',
-                              format('the result has %s bytes, %s are allowed', octet_length(p_result), v_limit),
-                              jsonb_build_object('bytes', octet_length(p_result), 'limit', v_limit),
-                              'Store large results elsewhere and record where they are.');
-        end if;
+        perform ff__check_size('max_step_result_bytes', 'result', p_result);
     end if;
     e := ff__fence_handle(p_handle);
 
