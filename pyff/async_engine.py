@@ -6,9 +6,10 @@ import random
 import select
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from time import monotonic
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -29,6 +30,16 @@ T = TypeVar("T")
 FAMILIES = ("completion", "lease", "suspension", "signal", "operator", "worker", "flow")
 PAUSES = (0.01, 0.04, 0.16)  # seconds before each retry, give or take a half
 COLLISIONS = (SerializationFailure, DeadlockDetected, InternalError_)
+
+
+@dataclass(slots=True)
+class Invocation(Generic[T]):
+    """One call of a method. `sent`: the server may have received it."""
+
+    statement: Statement[T]
+    text: bytes
+    values: dict[str, object]
+    sent: bool = False
 
 
 class AsyncEngine(AsyncMethods):
@@ -258,33 +269,36 @@ class AsyncEngine(AsyncMethods):
         conn: AsyncConnection[object] | None,
     ) -> T:
         joined = conn or self._connection_in_transaction()
-        text, values = statement.call(arguments)
+        call = Invocation(statement, *statement.call(arguments))
+        # What is part of a transaction of the caller cannot take effect when the connection is lost.
+        lasting = joined is None or (joined.autocommit and not _in_transaction(joined))
         try:
             if joined is not None:
-                return await self._execute(joined, statement, text, values)
-            return await self._retrying(statement, text, values)
+                return await self._execute(joined, call)
+            return await self._retrying(call)
         except psycopg.Error as error:
-            translated = translate(error)
+            translated = translate(error, may_have_run=call.sent and lasting)
             if translated is error:
                 raise
             raise translated from error
 
-    async def _retrying(self, statement: Statement[T], text: bytes, values: dict[str, object]) -> T:
+    async def _retrying(self, call: Invocation[T]) -> T:
         for pause in PAUSES:
             try:
-                return await self._once(statement, text, values)
+                return await self._once(call)
             except COLLISIONS as error:
                 if isinstance(error, InternalError_) and not replaced(error):
                     raise
                 await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
         try:
-            return await self._once(statement, text, values)
+            return await self._once(call)
         except (SerializationFailure, DeadlockDetected) as error:
             raise RetryExhausted(detail={"sqlstate": error.sqlstate, "attempts": len(PAUSES) + 1}) from error
 
-    async def _once(self, statement: Statement[T], text: bytes, values: dict[str, object]) -> T:
+    async def _once(self, call: Invocation[T]) -> T:
+        call.sent = False
         async with self._transaction() as conn:
-            return await self._execute(conn, statement, text, values)
+            return await self._execute(conn, call)
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[AsyncConnection[object]]:
@@ -307,21 +321,19 @@ class AsyncEngine(AsyncMethods):
             async with self._connection.transaction():
                 yield self._connection
 
-    async def _execute(
-        self, conn: AsyncConnection[object], statement: Statement[T], text: bytes, values: dict[str, object]
-    ) -> T:
+    async def _execute(self, conn: AsyncConnection[object], call: Invocation[T]) -> T:
         if not self._checked:
             await self._check_schema(conn)
         cursor = AsyncCursor(conn, row_factory=tuple_row)
-        await cursor.execute(text, values, prepare=self._prepare, binary=True)
+        call.sent = not conn.closed
+        await cursor.execute(call.text, call.values, prepare=self._prepare, binary=True)
         rows = await cursor.fetchall()
-        make = statement.make
-        return statement.read([make(*row) for row in rows])
+        make = call.statement.make
+        return call.statement.read([make(*row) for row in rows])
 
     def _connection_in_transaction(self) -> AsyncConnection[object] | None:
         conn = self._connection
-        idle = conn is None or conn.info.transaction_status == TransactionStatus.IDLE
-        return None if idle else conn
+        return conn if conn is not None and _in_transaction(conn) else None
 
     async def _open(self, pool: AsyncConnectionPool[Any]) -> None:
         async with self._lock:
@@ -362,6 +374,10 @@ async def _live(pool: AsyncConnectionPool[Any]) -> AsyncConnection[Any]:
             raise
         else:
             return conn
+
+
+def _in_transaction(conn: AsyncConnection[object]) -> bool:
+    return conn.info.transaction_status != TransactionStatus.IDLE
 
 
 def replaced(error: InternalError_) -> bool:

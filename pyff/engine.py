@@ -7,9 +7,10 @@ import threading
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from time import monotonic
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -30,6 +31,16 @@ T = TypeVar("T")
 FAMILIES = ("completion", "lease", "suspension", "signal", "operator", "worker", "flow")
 PAUSES = (0.01, 0.04, 0.16)  # seconds before each retry, give or take a half
 COLLISIONS = (SerializationFailure, DeadlockDetected, InternalError_)
+
+
+@dataclass(slots=True)
+class Invocation(Generic[T]):
+    """One call of a method. `sent`: the server may have received it."""
+
+    statement: Statement[T]
+    text: bytes
+    values: dict[str, object]
+    sent: bool = False
 
 
 class Engine(Methods):
@@ -259,33 +270,36 @@ class Engine(Methods):
         conn: Connection[object] | None,
     ) -> T:
         joined = conn or self._connection_in_transaction()
-        text, values = statement.call(arguments)
+        call = Invocation(statement, *statement.call(arguments))
+        # What is part of a transaction of the caller cannot take effect when the connection is lost.
+        lasting = joined is None or (joined.autocommit and not _in_transaction(joined))
         try:
             if joined is not None:
-                return self._execute(joined, statement, text, values)
-            return self._retrying(statement, text, values)
+                return self._execute(joined, call)
+            return self._retrying(call)
         except psycopg.Error as error:
-            translated = translate(error)
+            translated = translate(error, may_have_run=call.sent and lasting)
             if translated is error:
                 raise
             raise translated from error
 
-    def _retrying(self, statement: Statement[T], text: bytes, values: dict[str, object]) -> T:
+    def _retrying(self, call: Invocation[T]) -> T:
         for pause in PAUSES:
             try:
-                return self._once(statement, text, values)
+                return self._once(call)
             except COLLISIONS as error:
                 if isinstance(error, InternalError_) and not replaced(error):
                     raise
                 time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
         try:
-            return self._once(statement, text, values)
+            return self._once(call)
         except (SerializationFailure, DeadlockDetected) as error:
             raise RetryExhausted(detail={"sqlstate": error.sqlstate, "attempts": len(PAUSES) + 1}) from error
 
-    def _once(self, statement: Statement[T], text: bytes, values: dict[str, object]) -> T:
+    def _once(self, call: Invocation[T]) -> T:
+        call.sent = False
         with self._transaction() as conn:
-            return self._execute(conn, statement, text, values)
+            return self._execute(conn, call)
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection[object]]:
@@ -308,21 +322,19 @@ class Engine(Methods):
             with self._connection.transaction():
                 yield self._connection
 
-    def _execute(
-        self, conn: Connection[object], statement: Statement[T], text: bytes, values: dict[str, object]
-    ) -> T:
+    def _execute(self, conn: Connection[object], call: Invocation[T]) -> T:
         if not self._checked:
             self._check_schema(conn)
         cursor = Cursor(conn, row_factory=tuple_row)
-        cursor.execute(text, values, prepare=self._prepare, binary=True)
+        call.sent = not conn.closed
+        cursor.execute(call.text, call.values, prepare=self._prepare, binary=True)
         rows = cursor.fetchall()
-        make = statement.make
-        return statement.read([make(*row) for row in rows])
+        make = call.statement.make
+        return call.statement.read([make(*row) for row in rows])
 
     def _connection_in_transaction(self) -> Connection[object] | None:
         conn = self._connection
-        idle = conn is None or conn.info.transaction_status == TransactionStatus.IDLE
-        return None if idle else conn
+        return conn if conn is not None and _in_transaction(conn) else None
 
     def _open(self, pool: ConnectionPool[Any]) -> None:
         with self._lock:
@@ -363,6 +375,10 @@ def _live(pool: ConnectionPool[Any]) -> Connection[Any]:
             raise
         else:
             return conn
+
+
+def _in_transaction(conn: Connection[object]) -> bool:
+    return conn.info.transaction_status != TransactionStatus.IDLE
 
 
 def replaced(error: InternalError_) -> bool:
