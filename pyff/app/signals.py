@@ -10,7 +10,7 @@ from pyff._generated.results import SignalResult
 from pyff.app.values import Token
 from pyff.codecs.codec import JSON, to_json
 from pyff.engine import Engine
-from pyff.errors import translate
+from pyff.errors import InvalidExecutionId, InvalidToken, MissingToken, translate
 from pyff.types import JsonValue
 
 
@@ -40,17 +40,20 @@ def send_signal(
             return send_signal(known, name, payload, conn=own, source=source, key=key)
     joined = conn if isinstance(conn, Connection) else None
     engine = Engine(conn, check_schema=False) if isinstance(conn, Connection) else conn
-    return engine.deliver_signal(
-        known.execution_id,
-        known.waitpoint_id,
-        known.secret,
-        name,
-        payload=None if payload is None else to_json(payload),
-        payload_encoding=None if payload is None else JSON,
-        source_identity=source,
-        idempotency_key=key,
-        conn=joined,
-    )
+    try:
+        return engine.deliver_signal(
+            known.execution_id,
+            known.waitpoint_id,
+            known.secret,
+            name,
+            payload=None if payload is None else to_json(payload),
+            payload_encoding=None if payload is None else JSON,
+            source_identity=source,
+            idempotency_key=key,
+            conn=joined,
+        )
+    except (InvalidExecutionId, MissingToken) as error:  # parts of the token
+        raise InvalidToken from error
 
 
 __all__ = ["send_signal"]
