@@ -21,8 +21,9 @@ from psycopg_pool import AsyncConnectionPool
 
 from pyff._generated.async_methods import AsyncMethods
 from pyff._generated.results import CancelFlowResult, FrameRow, ReadEventsRow
-from pyff.async_follow import AsyncDoorbell, Patience, events, frames
+from pyff.async_follow import Patience, events, frames
 from pyff.errors import RetryExhausted, WaitTimeout, translate
+from pyff.listener import AsyncDoorbell, Listener
 from pyff.statement import Statement
 
 T = TypeVar("T")
@@ -91,11 +92,14 @@ class AsyncEngine(AsyncMethods):
         self._prepare = False if prepare_threshold is None else None
         self._lock = asyncio.Lock()
         self._owns_pool = isinstance(source, str)
+        self._listener = _listener(self._pool)
         self._opened = not self._owns_pool
         self._checked = not check_schema
 
     async def close(self) -> None:
-        """Closes the pool that the engine opened itself."""
+        """Closes the pool that the engine opened itself, and the connection by which followers listen."""
+        if self._listener is not None:
+            await asyncio.to_thread(self._listener.close)
         if self._owns_pool and self._pool is not None:
             self._opened = True  # for good: a closed engine does not open again
             await self._pool.close()
@@ -137,10 +141,10 @@ class AsyncEngine(AsyncMethods):
         The filters are those of `read_events`; with `watermarks` the rows of event_type watermark come too, whose
         cursor says how far a filter has got. With `follow=False` it ends where events are complete.
 
-        It looks every `poll_s` seconds, and when the family rings. `listen` says whether it LISTENs, for which
-        it opens a connection of its own; by default it does, unless the engine is set up for a pooler
-        (`prepare_threshold=None`) or works on the caller's own connection. A server that does not answer
-        is asked again for `patience_s` seconds; one that refuses the connection is not, nor is a closed pool.
+        It looks every `poll_s` seconds, and when the database notifies the family. `listen` says whether it LISTENs,
+        on one more connection that all followers of the engine share; by default it does, unless the engine is set
+        up for a pooler (`prepare_threshold=None`) or works on the caller's own connection. A server that does not
+        answer is asked again for `patience_s` seconds; one that refuses the connection is not, nor is a closed pool.
 
         Raises: those of `read_events`, in particular CursorExpired and EventGenerationStale; ValueError: limit below 1.
         """
@@ -201,12 +205,8 @@ class AsyncEngine(AsyncMethods):
         )
 
     def _doorbell(self, channels: Sequence[str], listen: bool | None) -> AsyncDoorbell:
-        conninfo, options = self._dsn or None, {"fallback_application_name": "pyff"}
-        if self._pool is not None and not self._owns_pool and isinstance(self._pool.conninfo, str):
-            conninfo = self._pool.conninfo
-            options |= self._pool.kwargs if isinstance(self._pool.kwargs, dict) else {}
         wanted = self._prepare is None if listen is None else listen
-        return AsyncDoorbell(channels, conninfo if wanted else None, options)
+        return AsyncDoorbell(self._listener if wanted else None, channels)
 
     def _patience(self, seconds: float) -> Patience:
         return Patience(0 if self._pool is None else seconds)  # the caller's own connection stays lost
@@ -355,6 +355,13 @@ class AsyncEngine(AsyncMethods):
             if not self._checked:
                 await require_current_async(conn)
                 self._checked = True
+
+
+def _listener(pool: AsyncConnectionPool[Any] | None) -> Listener | None:
+    if pool is None or not isinstance(pool.conninfo, str):
+        return None
+    options = pool.kwargs if isinstance(pool.kwargs, dict) else {}
+    return Listener(pool.conninfo, {"fallback_application_name": "pyff", **options})
 
 
 async def _live(pool: AsyncConnectionPool[Any]) -> AsyncConnection[Any]:
