@@ -59,7 +59,6 @@ def main(dsn: str) -> None:
         conn.execute("create table if not exists shop_mail (token text)")
         conn.execute("truncate shop_mail")
     with pyff.Engine(dsn) as engine, psycopg.connect(dsn) as conn:
-        engine.seed_waitpoint_hmac_secret("shop")
         app.bind(engine)
         handles = []
         for total in (20.0, 5000.0):

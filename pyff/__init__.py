@@ -17,6 +17,7 @@ _HOMES = (
     "types",
     "failure",
     "_generated.errors",
+    "connection_lost",
     "_generated.results",
     "app",
     "worker",
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pyff.app import *  # noqa: F403
     from pyff.async_engine import *  # noqa: F403
     from pyff.async_stored_cursor import *  # noqa: F403
+    from pyff.connection_lost import *  # noqa: F403
     from pyff.engine import *  # noqa: F403
     from pyff.failure import CursorMoved, Failure  # noqa: F401
     from pyff.stored_cursor import *  # noqa: F403

@@ -6,9 +6,10 @@ import random
 import select
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from time import monotonic
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -20,8 +21,9 @@ from psycopg_pool import AsyncConnectionPool
 
 from pyff._generated.async_methods import AsyncMethods
 from pyff._generated.results import CancelFlowResult, FrameRow, ReadEventsRow
-from pyff.async_follow import AsyncDoorbell, Patience, events, frames
+from pyff.async_follow import Patience, events, frames
 from pyff.errors import RetryExhausted, WaitTimeout, translate
+from pyff.listener import AsyncDoorbell, Listener
 from pyff.statement import Statement
 
 T = TypeVar("T")
@@ -29,6 +31,16 @@ T = TypeVar("T")
 FAMILIES = ("completion", "lease", "suspension", "signal", "operator", "worker", "flow")
 PAUSES = (0.01, 0.04, 0.16)  # seconds before each retry, give or take a half
 COLLISIONS = (SerializationFailure, DeadlockDetected, InternalError_)
+
+
+@dataclass(slots=True)
+class Invocation(Generic[T]):
+    """One call of a method. `sent`: the server may have received it."""
+
+    statement: Statement[T]
+    text: bytes
+    values: dict[str, object]
+    sent: bool = False
 
 
 class AsyncEngine(AsyncMethods):
@@ -80,11 +92,14 @@ class AsyncEngine(AsyncMethods):
         self._prepare = False if prepare_threshold is None else None
         self._lock = asyncio.Lock()
         self._owns_pool = isinstance(source, str)
+        self._listener = _listener(self._pool)
         self._opened = not self._owns_pool
         self._checked = not check_schema
 
     async def close(self) -> None:
-        """Closes the pool that the engine opened itself."""
+        """Closes the pool that the engine opened itself, and the connection by which followers listen."""
+        if self._listener is not None:
+            await asyncio.to_thread(self._listener.close)
         if self._owns_pool and self._pool is not None:
             self._opened = True  # for good: a closed engine does not open again
             await self._pool.close()
@@ -126,10 +141,10 @@ class AsyncEngine(AsyncMethods):
         The filters are those of `read_events`; with `watermarks` the rows of event_type watermark come too, whose
         cursor says how far a filter has got. With `follow=False` it ends where events are complete.
 
-        It looks every `poll_s` seconds, and when the family rings. `listen` says whether it LISTENs, for which
-        it opens a connection of its own; by default it does, unless the engine is set up for a pooler
-        (`prepare_threshold=None`) or works on the caller's own connection. A server that does not answer
-        is asked again for `patience_s` seconds; one that refuses the connection is not, nor is a closed pool.
+        It looks every `poll_s` seconds, and when the database notifies the family. `listen` says whether it LISTENs,
+        on one more connection that all followers of the engine share; by default it does, unless the engine is set
+        up for a pooler (`prepare_threshold=None`) or works on the caller's own connection. A server that does not
+        answer is asked again for `patience_s` seconds; one that refuses the connection is not, nor is a closed pool.
 
         Raises: those of `read_events`, in particular CursorExpired and EventGenerationStale; ValueError: limit below 1.
         """
@@ -190,12 +205,8 @@ class AsyncEngine(AsyncMethods):
         )
 
     def _doorbell(self, channels: Sequence[str], listen: bool | None) -> AsyncDoorbell:
-        conninfo, options = self._dsn or None, {"fallback_application_name": "pyff"}
-        if self._pool is not None and not self._owns_pool and isinstance(self._pool.conninfo, str):
-            conninfo = self._pool.conninfo
-            options |= self._pool.kwargs if isinstance(self._pool.kwargs, dict) else {}
         wanted = self._prepare is None if listen is None else listen
-        return AsyncDoorbell(channels, conninfo if wanted else None, options)
+        return AsyncDoorbell(self._listener if wanted else None, channels)
 
     def _patience(self, seconds: float) -> Patience:
         return Patience(0 if self._pool is None else seconds)  # the caller's own connection stays lost
@@ -258,33 +269,36 @@ class AsyncEngine(AsyncMethods):
         conn: AsyncConnection[object] | None,
     ) -> T:
         joined = conn or self._connection_in_transaction()
-        text, values = statement.call(arguments)
+        call = Invocation(statement, *statement.call(arguments))
+        # What is part of a transaction of the caller cannot take effect when the connection is lost.
+        lasting = joined is None or (joined.autocommit and not _in_transaction(joined))
         try:
             if joined is not None:
-                return await self._execute(joined, statement, text, values)
-            return await self._retrying(statement, text, values)
+                return await self._execute(joined, call)
+            return await self._retrying(call)
         except psycopg.Error as error:
-            translated = translate(error)
+            translated = translate(error, may_have_run=call.sent and lasting)
             if translated is error:
                 raise
             raise translated from error
 
-    async def _retrying(self, statement: Statement[T], text: bytes, values: dict[str, object]) -> T:
+    async def _retrying(self, call: Invocation[T]) -> T:
         for pause in PAUSES:
             try:
-                return await self._once(statement, text, values)
+                return await self._once(call)
             except COLLISIONS as error:
                 if isinstance(error, InternalError_) and not replaced(error):
                     raise
                 await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
         try:
-            return await self._once(statement, text, values)
+            return await self._once(call)
         except (SerializationFailure, DeadlockDetected) as error:
             raise RetryExhausted(detail={"sqlstate": error.sqlstate, "attempts": len(PAUSES) + 1}) from error
 
-    async def _once(self, statement: Statement[T], text: bytes, values: dict[str, object]) -> T:
+    async def _once(self, call: Invocation[T]) -> T:
+        call.sent = False
         async with self._transaction() as conn:
-            return await self._execute(conn, statement, text, values)
+            return await self._execute(conn, call)
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[AsyncConnection[object]]:
@@ -307,21 +321,19 @@ class AsyncEngine(AsyncMethods):
             async with self._connection.transaction():
                 yield self._connection
 
-    async def _execute(
-        self, conn: AsyncConnection[object], statement: Statement[T], text: bytes, values: dict[str, object]
-    ) -> T:
+    async def _execute(self, conn: AsyncConnection[object], call: Invocation[T]) -> T:
         if not self._checked:
             await self._check_schema(conn)
         cursor = AsyncCursor(conn, row_factory=tuple_row)
-        await cursor.execute(text, values, prepare=self._prepare, binary=True)
+        call.sent = not conn.closed
+        await cursor.execute(call.text, call.values, prepare=self._prepare, binary=True)
         rows = await cursor.fetchall()
-        make = statement.make
-        return statement.read([make(*row) for row in rows])
+        make = call.statement.make
+        return call.statement.read([make(*row) for row in rows])
 
     def _connection_in_transaction(self) -> AsyncConnection[object] | None:
         conn = self._connection
-        idle = conn is None or conn.info.transaction_status == TransactionStatus.IDLE
-        return None if idle else conn
+        return conn if conn is not None and _in_transaction(conn) else None
 
     async def _open(self, pool: AsyncConnectionPool[Any]) -> None:
         async with self._lock:
@@ -345,6 +357,13 @@ class AsyncEngine(AsyncMethods):
                 self._checked = True
 
 
+def _listener(pool: AsyncConnectionPool[Any] | None) -> Listener | None:
+    if pool is None or not isinstance(pool.conninfo, str):
+        return None
+    options = pool.kwargs if isinstance(pool.kwargs, dict) else {}
+    return Listener(pool.conninfo, {"fallback_application_name": "pyff", **options})
+
+
 async def _live(pool: AsyncConnectionPool[Any]) -> AsyncConnection[Any]:
     """A connection of the pool that the server has not closed while it was idle. It costs no round trip: there is
     nothing to read on a good one. Dead ones go back, and the pool makes others; its own check would pause between."""
@@ -362,6 +381,10 @@ async def _live(pool: AsyncConnectionPool[Any]) -> AsyncConnection[Any]:
             raise
         else:
             return conn
+
+
+def _in_transaction(conn: AsyncConnection[object]) -> bool:
+    return conn.info.transaction_status != TransactionStatus.IDLE
 
 
 def replaced(error: InternalError_) -> bool:

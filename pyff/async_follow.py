@@ -1,21 +1,20 @@
 # Written by hand. `python -m pyff.codegen` generates follow.py from this file.
-"""Reading on as things happen: a doorbell that wakes the reader, and polling underneath, which alone would do."""
+"""Reading on as things happen: a doorbell wakes the reader; it polls too, which alone would be enough."""
 
 import asyncio
 import math
 import re
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
 
 import psycopg
-from psycopg import AsyncConnection, sql
 from psycopg.errors import ReadOnlySqlTransaction
 from psycopg_pool import PoolClosed
 
 from pyff._generated.async_methods import AsyncMethods
 from pyff._generated.results import FrameRow, ReadEventsRow
+from pyff.listener import AsyncDoorbell
 from pyff.swallowed import SwallowedCancel
 
 SOON = 0.05  # seconds: after a wake-up, what rang may not be readable yet
@@ -25,67 +24,6 @@ REFUSED = re.compile(
     "FATAL: .*(does not exist|authentication failed|no pg_hba.conf entry|permission denied)|no password supplied"
 )
 """How a server says that it will not let one in. There is no SQLSTATE yet; in another language patience decides."""
-
-
-class AsyncDoorbell:
-    """LISTENs on some channels with a connection of its own; without one it only lets time pass.
-
-    Nothing depends on it. A connection that is lost is made again; meanwhile the reader polls.
-    """
-
-    def __init__(self, channels: Sequence[str], conninfo: str | None, options: Mapping[str, Any]) -> None:
-        self._channels = channels
-        self._conninfo = conninfo
-        self._options = options
-        self._connection: AsyncConnection[Any] | None = None
-
-    @property
-    def listens(self) -> bool:
-        return self._conninfo is not None
-
-    async def __aenter__(self) -> Self:
-        if self._conninfo is not None:
-            try:
-                await self._connect(self._conninfo)
-            except psycopg.OperationalError:
-                await self._drop()
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self._drop()
-
-    async def wait(self, seconds: float) -> bool:
-        """Whether it rang within that time. True as well after a new connection: one must look at once."""
-        if self._conninfo is None:
-            await asyncio.sleep(seconds)
-            return False
-        try:
-            if self._connection is None:
-                await self._connect(self._conninfo)
-                return True
-            rung = False
-            async for _ in self._connection.notifies(timeout=seconds, stop_after=1):
-                rung = True
-        except psycopg.OperationalError:
-            await self._drop()
-            await asyncio.sleep(seconds)
-            return False
-        return rung
-
-    async def _connect(self, conninfo: str) -> None:
-        self._connection = await AsyncConnection.connect(conninfo, **{**self._options, "autocommit": True})
-        for channel in self._channels:
-            await self._connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
-
-    async def _drop(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.close()
 
 
 class Patience:
@@ -121,7 +59,7 @@ async def events(
     cursor = after
     pause = poll_s
     swallowed = SwallowedCancel()
-    async with bell:
+    with bell:
         while True:
             try:
                 if cursor is None and filters["family"] is None:
@@ -168,7 +106,7 @@ async def frames(
     watch_ms = min(max(WATCH_MS, math.ceil(2000 * poll_s)), MAX_WATCH_MS)  # outlasts every wait
     closed = False
     swallowed = SwallowedCancel()
-    async with bell:
+    with bell:
         while True:
             try:
                 if bell.listens and not closed and time.monotonic() >= watched_until:

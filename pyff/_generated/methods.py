@@ -2955,8 +2955,9 @@ class Methods(ABC):
     ) -> SeedWaitpointHmacSecretResult:
         """Installs the first key that signs waitpoint tokens. Without secret_hex (64 hexadecimal digits) the
         server makes the secret itself, and it never crosses the wire. Safe to call on every start, from
-        everywhere at once: a key that is there stays as it is, and same_secret says whether it has the
-        secret that was given.
+        everywhere at once: a key that is there stays as it is. kid is the id of a new key; kid is that of
+        the key that is there, and same_secret says whether it has the secret that was given. Another
+        secret under another id is refused: rotate to it. `pyff migrate` has installed a key.
 
         Raises: InvalidInput, InvalidKid, InvalidSecret, HmacAlreadySeeded.
         """

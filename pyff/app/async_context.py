@@ -39,12 +39,12 @@ from pyff.app.answer import ANSWER
 from pyff.app.async_handle import AsyncHandle
 from pyff.app.control import DuplicateStep, Paused, TaskFailed
 from pyff.app.derived import derived, derived_execution
-from pyff.app.reach import connection_lost
 from pyff.app.run import AsyncCall, Run, Shield
 from pyff.app.settle import settled
 from pyff.app.values import Signal, Token
 from pyff.async_engine import AsyncEngine
 from pyff.codecs.codec import BYTES, JSON, codec_of, from_json, to_json
+from pyff.connection_lost import connection_lost
 from pyff.types import JsonValue
 
 if TYPE_CHECKING:

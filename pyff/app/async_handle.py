@@ -10,9 +10,9 @@ import psycopg
 from pyff._generated.errors import ExecutionNotFound, WaitTimeout
 from pyff._generated.results import DescribeExecutionResult
 from pyff.app.control import TaskFailed
-from pyff.app.reach import connection_lost
 from pyff.async_engine import AsyncEngine
 from pyff.codecs.codec import Codec
+from pyff.connection_lost import connection_lost
 from pyff.types import PublicState
 
 R_co = TypeVar("R_co", covariant=True)

@@ -40,10 +40,10 @@ from pyff.app.answer import ANSWER
 from pyff.app.control import DuplicateStep, Paused, TaskFailed
 from pyff.app.derived import derived, derived_execution
 from pyff.app.handle import Handle
-from pyff.app.reach import connection_lost
 from pyff.app.run import Call, Run, Shield
 from pyff.app.values import Signal, Token
 from pyff.codecs.codec import BYTES, JSON, codec_of, from_json, to_json
+from pyff.connection_lost import connection_lost
 from pyff.engine import Engine
 from pyff.types import JsonValue
 

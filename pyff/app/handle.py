@@ -10,8 +10,8 @@ import psycopg
 from pyff._generated.errors import ExecutionNotFound, WaitTimeout
 from pyff._generated.results import DescribeExecutionResult
 from pyff.app.control import TaskFailed
-from pyff.app.reach import connection_lost
 from pyff.codecs.codec import Codec
+from pyff.connection_lost import connection_lost
 from pyff.engine import Engine
 from pyff.types import PublicState
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Self
 from uuid import UUID
 
+from pyff._generated.errors import InvalidToken
 from pyff.codecs.codec import from_json
-from pyff.failure import Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +26,24 @@ class Token:
 
     @classmethod
     def parse(cls, text: str) -> Self:
+        """Reads what `url_param` wrote.
+
+        Raises: InvalidToken.
+        """
         try:
-            padded = text + "=" * (-len(text) % 4)
-            execution_id, waitpoint_id, secret = json.loads(base64.urlsafe_b64decode(padded))
-            return cls(str(execution_id), UUID(waitpoint_id), str(secret))
-        except (ValueError, TypeError, AttributeError):
-            raise Failure("not a token", hint="It is the url_param of a Token, unchanged.") from None
+            return cls(*_parts(text))
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            raise InvalidToken("not a token", hint="Pass the url_param of a Token, unchanged.") from None
 
     def __repr__(self) -> str:
         return f"Token(execution_id={self.execution_id!r}, waitpoint_id={self.waitpoint_id!r})"
+
+
+def _parts(text: str) -> tuple[str, UUID, str]:
+    execution_id, waitpoint_id, secret = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    if not all(part.isascii() and part.isprintable() for part in (execution_id, secret)):
+        raise ValueError("neither contains such characters")
+    return execution_id, UUID(waitpoint_id), secret
 
 
 @dataclass(frozen=True, slots=True)

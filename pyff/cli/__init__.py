@@ -100,8 +100,6 @@ def _run(argv: Sequence[str] | None, begin: Callable[[], object]) -> int:
     try:
         code = int(args.run(args))
         sys.stdout.flush()
-    except Failure as failure:
-        refused = failure
     except BrokenPipeError:
         raise
     except UnicodeError:
@@ -113,9 +111,12 @@ def _run(argv: Sequence[str] | None, begin: Callable[[], object]) -> int:
 
         from pyff.cli.exits import explained
 
-        if not isinstance(error, psycopg.Error):
+        if isinstance(error, psycopg.Error):  # ConnectionLost is a Failure too
+            refused = explained(error)
+        elif isinstance(error, Failure):
+            refused = error
+        else:
             raise
-        refused = explained(error)
     else:
         return code
     from pyff.cli.exits import code as code_of

@@ -10,6 +10,7 @@ from pyff.cli.exits import code, line
 from pyff.cli.ls import add_filters, pages
 from pyff.cli.output import print_one
 from pyff.cli.progress import Progress
+from pyff.connection_lost import ConnectionLost
 from pyff.failure import Failure
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ def each(args: argparse.Namespace, db: "Engine", verb: str, act: Act) -> int:
         for one in wanted:
             try:
                 answer, said = act(db, one)
+            except ConnectionLost:
+                raise
             except Failure as refused:
                 worst = worst or code(refused)
                 print(line(refused), file=sys.stderr)

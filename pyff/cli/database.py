@@ -80,7 +80,7 @@ def engine(args: argparse.Namespace) -> "Iterator[Engine]":
 
 @contextmanager
 def pooled(args: argparse.Namespace) -> "Iterator[Engine]":
-    """The engine for commands that follow something: it may reconnect, and listens on a connection of its own."""
+    """The engine for commands that follow something: it may reconnect, and LISTENs on one more connection."""
     from pyff.engine import Engine
 
     dsn = find(args)

@@ -62,9 +62,8 @@ def run(args: argparse.Namespace) -> int:
     )
     try:
         with connection(args) as conn:
-            conn.execute("set enable_seqscan = off")  # every look has its index, whatever the statistics say
             verdicts = []
-            for verdict in examine(Patient(conn, thresholds), names):
+            for verdict in examine(Patient.prepared(conn, thresholds), names):
                 verdicts.append(verdict)
                 _tell(args, verdict)
     except Unusable as error:

@@ -16,7 +16,6 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 _CHECK_DSN = "check --dsn or PYFF_DSN, and that the server runs"
-_LOST = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.TooManyConnections)
 _LATER = (
     errors.SerializationFailure,
     errors.DeadlockDetected,
@@ -70,21 +69,22 @@ def code(failure: Failure) -> int:
 
 def unreachable(error: psycopg.Error) -> bool:
     """Whether the server could not be reached, did not let us in, or went away."""
-    lost = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
-    return lost or isinstance(error, _LOST)
+    from pyff.connection_lost import connection_lost
+
+    return connection_lost(error) or isinstance(error, errors.TooManyConnections)
 
 
 def explained(error: psycopg.Error) -> Failure:
-    """A database error that is not the engine's, as a refusal that a person can act on."""
+    """A database error, as a refusal that a person can act on."""
     from pyff.errors import EngineError, translate
 
-    translated = translate(error)
-    if isinstance(translated, EngineError):
-        return translated
     said = error.diag.message_primary or (str(error).strip().splitlines() or ["no reason given"])[0]
     hint = error.diag.message_hint or ""
     if unreachable(error):
         return Unusable(f"the connection to the database was lost: {said}", hint=hint or _CHECK_DSN)
+    translated = translate(error)
+    if isinstance(translated, EngineError):
+        return translated
     if isinstance(error, errors.InsufficientPrivilege):
         return Unusable(
             f"this database user may not do that: {said}",

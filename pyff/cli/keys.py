@@ -29,8 +29,8 @@ def register(commands: Commands) -> None:
     seed = command(
         verbs,
         "seed",
-        "install the first key",
-        f"Installs the first key; safe to repeat. {ORIGIN}.",
+        "install a key where there is none",
+        f"Installs a key where there is none, as pyff migrate does; safe to repeat. {ORIGIN}.",
         "pyff keys seed key-1",
     )
     seed.set_defaults(run=_seed)

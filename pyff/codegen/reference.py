@@ -62,6 +62,19 @@ def reference_pages(functions: Iterable[Function], codes: Sequence[ErrorCode]) -
     }
 
 
+_LOST = """\
+A connection that is lost, refused or not made in time (also a pool that has no connection to give) is not an error of
+the database. In Python it is `pyff.ConnectionLost`: an `EngineError` and a `psycopg.OperationalError` at once, with
+`retryable` true and the `sqlstate` that the server sent, if it sent one (57P01: the backend was terminated). Its
+`may_have_run` says whether the call can have taken effect:
+
+- False: no connection was made, or the call was not sent, or it was part of a transaction of yours, which is rolled
+  back. Call again, or begin the transaction again.
+- True: the connection broke during the call or its commit. Repeat a call that has an idempotency key or a handle;
+  before you repeat another one, read the state.
+"""
+
+
 def _title(chapter: str) -> tuple[str, str]:
     title, about = _TITLES.get(chapter, (chapter.replace("_", " ").capitalize(), ""))
     return title, f"{about[:1].upper()}{about[1:]}." if about else ""
@@ -124,6 +137,7 @@ def _errors(codes: Sequence[ErrorCode]) -> str:
             for c in group
         ]
         lines.append("")
+    lines += ["## Lost connections\n", _LOST]
     return _page(lines)
 
 

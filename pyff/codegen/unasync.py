@@ -6,6 +6,7 @@ _WORDS = {
     r"^    @overload\n    async def step\([^@]*?: \.\.\.\n": "",  # what a coroutine may also be
     r"^.*\bimport settled\n": "",
     r"\bawait settled\((.*)\)$": r"\1",
+    r"\bawait asyncio\.to_thread\((\S+)\)": r"\1()",
     r"\bAwaitable\[(\w+)\](?: \| \1\b)?": r"\1",
     r"\basync (def|with|for)\b": r"\1",
     r"^( *|.*\breturn |.*= |.*\()await ": r"\1",  # in code, not in prose

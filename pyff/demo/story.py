@@ -1,6 +1,5 @@
 """The story, chapter by chapter. Every chapter checks that what it tells has happened."""
 
-import contextlib
 import logging
 import queue
 import subprocess
@@ -20,7 +19,7 @@ from pyff.demo.screen import Screen
 from pyff.demo.tasks import CRASH_AFTER, DESK, FETCH, MODEL, TEXT, TOKENS_PER_TRANSLATION, newsroom
 from pyff.engine import Engine
 from pyff.engine_error import EngineError
-from pyff.errors import HmacAlreadySeeded, InvalidToken
+from pyff.errors import InvalidToken
 from pyff.failure import Failure
 from pyff.flow_picture import draw, load
 from pyff.worker import Worker
@@ -94,8 +93,6 @@ def run(dsn: str, screen: Screen) -> Story:
     began = time.monotonic()
     with Engine(dsn) as engine:
         namespace = f"demo-{engine.now_ms()}"
-        with contextlib.suppress(HmacAlreadySeeded):
-            engine.seed_waitpoint_hmac_secret("demo-1")
         mailbox: queue.Queue[Token] = queue.Queue()
         app = newsroom(namespace, who="anna", mail=mailbox.put)
         with (

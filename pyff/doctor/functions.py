@@ -15,6 +15,7 @@ select p.proname, p.prosrc, quote_ident(current_schema()) as schema from pg_proc
 
 
 def check(patient: Patient) -> Iterator[Finding]:
+    yield from _by_path(patient)
     try:
         state = read_state(patient.conn, shipped())
     except psycopg.errors.InsufficientPrivilege:  # a role of the engine may ask which functions there are
@@ -46,6 +47,25 @@ def check(patient: Patient) -> Iterator[Finding]:
         )
     else:
         yield from _by_hand(patient)
+
+
+def _by_path(patient: Patient) -> Iterator[Finding]:
+    if not patient.installations:
+        return
+    schema, *others = patient.installations
+    first = patient.first_schema
+    if schema != first:
+        yield Finding(
+            f"pyff is installed in schema {schema}, but schema {first} comes before it in the search_path",
+            "calls work, but pyff migrate works on the first schema and refuses",
+            (f"put {schema} first, in the connection string for example: options=-csearch_path={schema}",),
+        )
+    if others:
+        yield Finding(
+            f"pyff is installed in two schemas of the search_path: {schema} and {others[0]}",
+            f"calls use that in {schema}; the work in {others[0]} is not done",
+            (f"leave {others[0]} out of the search_path, or {schema}, if that is the wrong one",),
+        )
 
 
 def _by_asking(patient: Patient) -> Iterator[Finding]:

@@ -2,10 +2,12 @@
 
 import shlex
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 from psycopg.rows import dict_row
+
+from pyff.migrate.statements import INSTALLATIONS
 
 Row = dict[str, Any]
 
@@ -40,6 +42,22 @@ class Thresholds:
 class Patient:
     conn: psycopg.Connection[Any]
     thresholds: Thresholds = field(default_factory=Thresholds)
+    first_schema: str | None = None
+    """The first schema of the search_path."""
+    installations: tuple[str, ...] = ()
+    """The schemas of the search_path that have an installation."""
+
+    @classmethod
+    def prepared(cls, conn: psycopg.Connection[Any], thresholds: Thresholds) -> Self:
+        """On a session whose current schema is that of the first installation of the search_path."""
+        conn.execute("set enable_seqscan = off")  # each query has its index, whatever the statistics say
+        conn.execute("set jit = off")  # compiling would take longer than the queries
+        (first,) = conn.execute("select quote_ident(current_schema())").fetchone() or (None,)
+        found = tuple(schema for (schema,) in conn.execute(INSTALLATIONS))
+        path = "select set_config('search_path', concat_ws(', ', %s::text, current_setting('search_path')), false)"
+        if found and found[0] != first:
+            conn.execute(path, [found[0]])
+        return cls(conn, thresholds, first, found)
 
     def rows(self, query: str, *values: object) -> list[Row]:
         return self.conn.cursor(row_factory=dict_row).execute(query.encode(), values or None).fetchall()

@@ -3,7 +3,7 @@
 import glob
 import socket
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any
@@ -50,6 +50,15 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
     def apply(self, tree: DbTree, migration: Migration) -> bool:
         """False: somebody else had applied it by the time it was our turn."""
         return self._step(tree, migration, "apply")
+
+    def adopt(self, migrations: Iterable[Migration]) -> None:
+        """Records what the yoyo command applied. It keeps no checksum; a released migration is never edited."""
+        with self.transaction():
+            self.connection.execute(statements.LOCK_STEP)
+            for migration in migrations:
+                self.connection.execute(
+                    statements.RECORD, [migration.version, migration.id, migration.sha256]
+                )
 
     def undo(self, tree: DbTree, migration: Migration) -> bool:
         return self._step(tree, migration, "rollback")

@@ -170,11 +170,17 @@ def _settled_state(backend: "Backend", tree: DbTree) -> State:
         applied = backend.applied()  # first: it waits for what a killed run left at work on the server
     with explained("pyff's tables"):
         state = read_state(backend.connection, tree)
-    odd = [m.id for m in tree.migrations if (m.id in applied) == (m.id in state.missing)]
-    if odd:
+        by_yoyo = [m for m in tree.migrations if m.id in applied and m.id in state.missing]
+        if by_yoyo:
+            backend.adopt(by_yoyo)
+            state = read_state(backend.connection, tree)
+    undone = [m.id for m in tree.migrations if m.id not in applied and m.id not in state.missing]
+    if undone:
+        listed = ", ".join(f"'{name}'" for name in undone)
         raise MigrateError(
-            "_yoyo_migration and ff_schema_version disagree about " + ", ".join(odd),
-            hint="something else than pyff migrate wrote to one of them",
+            "_yoyo_migration and ff_schema_version disagree about " + ", ".join(undone),
+            hint="if the yoyo command rolled them back, remove their records: "  # noqa: S608
+            f"delete from ff_schema_version where migration in ({listed}); if not, run yoyo mark",
         )
     return state
 

@@ -135,13 +135,16 @@ def _parts(tree: DbTree, roles: bool) -> Iterator[str]:
         plan.load()
         yoyo.log_migration(plan, "apply")
         yoyo.mark_one(plan, log=False)
-        records = yoyo.taken() + _filled(statements.RECORD, migration.version, migration.id, migration.sha256)
+        records = yoyo.taken()
+        # Outside the condition: the yoyo command may have applied it, which does not write this record.
+        recorded = _filled(statements.RECORD, migration.version, migration.id, migration.sha256)
         pending = f"not exists (select from _yoyo_migration where migration_id = {_literal(migration.id)})"
         yield f"-- {migration.id}"
         if plan.use_transactions:
-            yield _transaction(_if(pending, statements.BEGIN_STEP, migration.text, records))
+            yield _transaction(_if(pending, statements.BEGIN_STEP, migration.text, records), recorded)
         else:
             yield _if(pending, migration.text, _transaction(records))
+            yield _transaction(recorded)
 
     yield "-- functions, views, rules and grants"
     sha256 = _literal(tree.functions_sha256)

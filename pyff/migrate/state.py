@@ -10,7 +10,7 @@ from psycopg.rows import tuple_row
 
 from pyff import __version__
 from pyff.failure import Failure
-from pyff.migrate.statements import STATE_OF_FUNCTIONS
+from pyff.migrate.statements import INSTALLATIONS, STATE_OF_FUNCTIONS
 from pyff.migrate.tree import DbTree, MigrateError, shipped
 
 
@@ -38,13 +38,16 @@ class State:
     functions_differ: bool = False
     pyff_version: str = ""
     """The release whose functions are installed."""
+    elsewhere: str = ""
+    """Not installed in this schema, but in this one, which comes later in the search_path."""
 
     def __str__(self) -> str:
         where = f"schema {self.schema}: "
         if self.status is Status.CURRENT:
             return where + f"current, at version {self.version}"
         if self.status is Status.NOT_INSTALLED:
-            return where + f"pyff is not installed, this release has version {self.needs}"
+            there = f", but it is in schema {self.elsewhere} of the search_path" if self.elsewhere else ""
+            return where + f"pyff is not installed{there}, this release has version {self.needs}"
         if self.status is Status.EDITED:
             return where + "files changed after they were applied: " + ", ".join(self.edited)
         if self.status is Status.AHEAD:
@@ -72,7 +75,16 @@ def read_state(conn: psycopg.Connection[Any], tree: DbTree) -> State:
         raise MigrateError("there is no schema to look into: search_path names none that exists")
     if table is None:
         everything = tuple(m.id for m in tree.migrations)
-        return State(Status.NOT_INSTALLED, schema, 0, tree.version, missing=everything, functions_differ=True)
+        (elsewhere,) = cursor.execute(INSTALLATIONS).fetchone() or ("",)
+        return State(
+            Status.NOT_INSTALLED,
+            schema,
+            0,
+            tree.version,
+            missing=everything,
+            functions_differ=True,
+            elsewhere=elsewhere,
+        )
     recorded: dict[str, str] = dict(
         cursor.execute("select migration, sha256 from ff_schema_version order by version").fetchall()
     )

@@ -28,9 +28,17 @@ drop procedure pyff__drop(regclass, oid);
 # session's lock would stay behind on a pooler's connection.
 TRY_LOCK: Final = "select pg_try_advisory_xact_lock(hashtext('pyff ' || current_schema()), 1)"
 
+# The schemas of the search_path that have an installation, in its order.
+INSTALLATIONS: Final = """\
+select quote_ident(s.name)
+  from unnest(current_schemas(false)) with ordinality s (name, place)
+ where to_regclass(format('%I.ff_schema_version', s.name)) is not null
+ order by s.place"""
+
 RECORD: Final = """\
 insert into ff_schema_version (version, applied_at_ms, migration, sha256)
-values (%s, (extract(epoch from clock_timestamp()) * 1000)::bigint, %s, %s)"""
+values (%s, (extract(epoch from clock_timestamp()) * 1000)::bigint, %s, %s)
+on conflict do nothing"""
 
 # Of ff_schema_state: a migration was applied after the functions. It may have dropped a view that was in its way.
 MIGRATED_SINCE: Final = (

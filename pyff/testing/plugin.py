@@ -72,14 +72,12 @@ def pyff_prepare() -> Callable[[str], None]:
 
 @pytest.fixture(scope="session")
 def pyff_template(pyff_server: str, pyff_prepare: Callable[[str], None]) -> Iterator[str]:
-    """The name of a migrated database, with a key for waitpoints."""
+    """The name of a migrated database."""
     with _database(pyff_server) as name:
         dsn = make_conninfo(pyff_server, dbname=name)
         with psycopg.connect(pyff_server) as guard:  # roles belong to the server: not two at once
             guard.execute("select pg_advisory_xact_lock(1885959783)")
             migrate(dsn)
-        with psycopg.connect(dsn, autocommit=True) as conn:
-            Engine(conn, check_schema=False).seed_waitpoint_hmac_secret("testing")
         pyff_prepare(dsn)
         yield name
 

@@ -8,9 +8,9 @@ import psycopg
 
 from pyff._generated.errors import PayloadTooLarge, StepLimitExceeded
 from pyff.app.control import DuplicateStep, Fail
-from pyff.app.reach import connection_lost
 from pyff.app.run import Run
 from pyff.codecs.shapes import DecodeError, EncodeError
+from pyff.connection_lost import connection_lost
 
 log = logging.getLogger("pyff.worker")
 

@@ -17,7 +17,7 @@ from psycopg.errors import InternalError_
 from psycopg.rows import tuple_row
 
 from pyff.engine import PAUSES, replaced
-from pyff.errors import translate
+from pyff.errors import ConnectionLost, translate
 from pyff.worker.statements import HOLD
 
 KEEPALIVE = {
@@ -123,7 +123,7 @@ class Link:
             if connection.closed:
                 self.drop()
             translated = translate(error)
-            if translated is error:
+            if translated is error or isinstance(translated, ConnectionLost):
                 raise
             raise translated from error
         finally:

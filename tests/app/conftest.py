@@ -10,7 +10,6 @@ from pyff import App, Engine
 @pytest.fixture
 def engine(dsn: str) -> Iterator[Engine]:
     with Engine(dsn) as engine:
-        engine.seed_waitpoint_hmac_secret("test")
         yield engine
 
 

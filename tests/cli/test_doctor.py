@@ -69,6 +69,44 @@ def test_an_empty_database_needs_the_installation_only(dsn, db, bare):
     assert said.out.endswith("1 finding\n")
 
 
+def test_an_installation_behind_another_schema_is_found_and_no_second_one_is_advised(dsn, db, bare):
+    db.execute('create schema "My Jobs"')
+    behind = make_conninfo(dsn, options='-c search_path="My\\ Jobs",public')
+    said = bare("doctor", "--skip", "durability", "--dsn", behind)
+    assert said.code == 1
+    assert said.out.startswith(
+        'functions: pyff is installed in schema public, but schema "My Jobs" comes before it'
+    )
+    assert "mend: pyff migrate" not in said.out
+    advised = re.search(r"options=-csearch_path=(\S+)", said.out)[1]
+    assert said.out.endswith("1 finding\n")  # the other checks look at the installation
+    followed = make_conninfo(dsn, options=f"-csearch_path={advised}")
+    assert bare("doctor", "--skip", "durability", "--dsn", followed).code == 0
+
+
+def test_migrate_does_not_install_in_front_of_an_installation(dsn, db, bare):
+    db.execute("create schema jobs")
+    before = make_conninfo(dsn, options="-c search_path=jobs,public")
+    refused = bare("migrate", "--dsn", before)
+    assert refused.code == 1
+    assert "pyff is installed in schema public" in refused.err
+    assert "leave public out of the search_path" in refused.err
+    assert "schema public of the search_path" in bare("migrate", "--check", "--dsn", before).out
+    advised = re.search(r"options=-csearch_path=(\w+)", refused.err)[1]
+    assert bare("migrate", "--dsn", make_conninfo(dsn, options=f"-csearch_path={advised}")).code == 0
+    assert bare("migrate", "--dsn", make_conninfo(dsn, options="-csearch_path=jobs")).code == 0
+    (two,) = bare("doctor", "--only", "functions", "--json", "--dsn", before).objects
+    assert two["what"] == "pyff is installed in two schemas of the search_path: jobs and public"
+
+
+def test_the_checks_run_without_jit(db, pyff, monkeypatch):
+    seen = []
+    db.execute(f"alter database {db.info.dbname} set jit = on")
+    monkeypatch.setitem(CHECKS, "clock", lambda patient: seen.extend(patient.rows("show jit")) or ())
+    pyff("doctor", "--only", "clock")
+    assert seen == [{"jit": "off"}]
+
+
 def test_old_functions_are_found_and_mended(db, doctor, mend):
     db.execute("update ff_schema_state set functions_sha256 = 'old', pyff_version = '0.0.9'")
     (found,) = doctor("functions")
@@ -106,7 +144,7 @@ def test_a_missing_extension_and_one_in_a_strange_schema_are_found_and_mended(db
 def test_an_extension_is_brought_back_into_a_schema_of_any_name(db, dsn, bare, mend, monkeypatch):
     db.execute('create schema "My Jobs"')
     db.execute("create schema away")
-    there = make_conninfo(dsn, options='-c search_path="My\\ Jobs",public')
+    there = make_conninfo(dsn, options='-c search_path="My\\ Jobs"')
     migrate(there)
     db.execute("alter extension pgcrypto set schema away")
     monkeypatch.setenv("PYFF_DSN", there)

@@ -189,13 +189,18 @@ def test_lanes_are_listed_paused_and_resumed(db, pyff):
 
 
 def test_keys_are_seeded_rotated_and_listed_without_their_secrets(db, pyff):
-    assert pyff("keys", "list").out.startswith("no key yet")
     secret = "ab" * 32
+    assert pyff("keys", "seed", "k1").out == "already seeded: migrate\n"
+    refused = pyff("keys", "seed", "k1", "--secret", "-", text=secret, code=1)
+    assert "the key migrate is active (hint: " in refused.err
+    db.execute("delete from ff_waitpoint_hmac")
+    assert pyff("keys", "list").out.startswith("no key yet")
     assert pyff("keys", "seed", "k1", "--secret", "-", text=secret).out == "seeded: k1\n"
     assert pyff("keys", "seed", "k1").out == "already seeded: k1\n"
     other = pyff("keys", "seed", "k1", "--secret", "-", text="cd" * 32, code=None)
     assert other.out == "already seeded: k1, with another secret\n"
-    assert "(hint: " in pyff("keys", "seed", "k2", code=1).err
+    assert pyff("keys", "seed", "k2", "--secret", "-", text=secret).out == "already seeded: k1\n"
+    assert "(hint: " in pyff("keys", "seed", "k2", "--secret", "-", text="cd" * 32, code=1).err
     assert pyff("keys", "rotate", "k2", "--grace", "7d").out == "rotated: k2 signs now, k1 before\n"
     assert pyff("keys", "rotate", "k2", "--json").object["outcome"] == "noop"
     listed = {row["kid"]: row for row in pyff("keys", "list", "--json").objects}

@@ -207,7 +207,7 @@ OLD_SNAPSHOT = {
     ),
     "a flow": lambda conn, made: one(conn, "ff_cancel_flow", flow_id=made["flow"]),
     "a new flow": lambda conn, made: one(conn, "ff_create_flow"),
-    "a secret": lambda conn, made: one(conn, "ff_seed_waitpoint_hmac_secret", kid="k1", secret_hex="ab" * 32),
+    "a secret": lambda conn, made: one(conn, "ff_rotate_waitpoint_hmac_secret", new_kid="k1"),
 }
 
 
@@ -238,12 +238,12 @@ def test_an_event_of_no_entity_that_comes_while_a_rebase_runs_belongs_to_the_new
     one(rebaser, "ff_rebase_events")
     writer = connect(autocommit=False)
     with ThreadPoolExecutor(1) as pool:
-        seeding = pool.submit(one, writer, "ff_seed_waitpoint_hmac_secret", kid="k1", secret_hex="ab" * 32)
+        rotation = pool.submit(one, writer, "ff_rotate_waitpoint_hmac_secret", new_kid="k1")
         wait_for_lock(db, writer)
         rebaser.commit()
-        seeding.result(30)
+        rotation.result(30)
     mark = read(db, watermark=True)[-1]["cursor"]
     writer.commit()
     settle(db)
-    assert names(read(db, after=mark)) == ["operator/hmac_seeded"]
+    assert names(read(db, after=mark)) == ["operator/hmac_rotated"]
     assert [event["gen"] for event in stored(db)] == [2]

@@ -6,6 +6,7 @@ import socket
 import psycopg
 import pytest
 
+from pyff import Engine, HmacAlreadySeeded
 from pyff.migrate import MigrateError, Status, check, migrate
 from tests.migrate.support import Release
 
@@ -25,6 +26,49 @@ def test_the_real_tree_installs_and_the_second_run_has_nothing_to_do(database):
 
     again = migrate(database.dsn)
     assert (again.applied, again.functions_applied, again.dropped, again.roles_created) == ((), False, (), ())
+
+
+def wait_for_a_signal(database):
+    """What happens to the first execution that waits for a signal."""
+    database.rows("select ff_create_execution(p_lane_id => 'l', p_payload => 'x')")
+    with database.connect() as conn:
+        (handle,) = conn.execute("select handle from ff_claim('l', 'w', 'w-1')").fetchone()
+        return conn.execute(
+            """select outcome, waitpoint_token is not null from ff_suspend(%s, p_reason_code => 'waiting_for_signal',
+               p_condition => '{"kind": "single", "waitpoint_key": "w", "matcher": "wildcard"}')""",
+            [handle],
+        ).fetchone()
+
+
+def test_an_installation_has_a_signing_key_so_that_the_first_wait_works(database, caplog, capfd):
+    migrate(database.dsn)
+    assert wait_for_a_signal(database) == ("suspended", True)
+    before = database.rows("select kid, secret, active from ff_waitpoint_hmac")
+    assert len(before) == 1
+    migrate(database.dsn)
+    assert database.rows("select kid, secret, active from ff_waitpoint_hmac") == before
+    secret = before[0][1].hex()
+    assert secret not in caplog.text + "".join(capfd.readouterr())
+
+
+def test_an_app_may_seed_a_key_at_each_start_after_the_installation(database):
+    migrate(database.dsn)
+    before = database.rows("select * from ff_waitpoint_hmac")
+    with Engine(database.dsn) as engine:
+        for _ in range(2):
+            seeded = engine.seed_waitpoint_hmac_secret("key-1")
+            assert (seeded.outcome, seeded.active, seeded.same_secret) == ("already_seeded", True, None)
+        with pytest.raises(HmacAlreadySeeded, match="is active"):
+            engine.seed_waitpoint_hmac_secret("key-1", secret_hex="ab" * 32)
+    assert database.rows("select * from ff_waitpoint_hmac") == before
+
+
+def test_a_key_that_is_there_stays_the_only_one(database):
+    migrate(database.dsn)
+    database.rows("select ff_rotate_waitpoint_hmac_secret('mine', p_grace_ms => 0)")
+    before = database.rows("select kid, secret, active from ff_waitpoint_hmac order by 1")
+    migrate(database.dsn)
+    assert database.rows("select kid, secret, active from ff_waitpoint_hmac order by 1") == before
 
 
 @pytest.mark.parametrize(("schema", "path"), [("app", "app"), ("app", "app, public"), ("My App", '"My App"')])

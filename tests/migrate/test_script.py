@@ -48,6 +48,8 @@ def test_the_real_tree_is_the_same_by_psql_and_by_python(empty, install, dump, s
     assert silent(done), done
     migrate(by_python.dsn)
     assert dump(by_psql.dsn) == dump(by_python.dsn)
+    keys = "select kid, active from ff_list_waitpoint_hmac_kids()"
+    assert by_psql.rows(keys) == by_python.rows(keys) == [("migrate", True)]
     assert check(by_psql.dsn).status is Status.CURRENT
     assert migrate(by_psql.dsn).applied == ()
     assert silent(install(by_psql.dsn, stdin=stdin))
@@ -123,3 +125,12 @@ def test_the_script_does_not_run_beside_another_migration(database, release, ins
 def test_the_script_creates_roles_only_if_it_is_asked_to(release):
     assert "create role" in render_sql(db=release.tree)
     assert "create role" not in render_sql(roles=False, db=release.tree)
+
+
+def test_the_script_does_not_install_in_front_of_an_installation_either(database, release, install):
+    migrate(database.dsn, db=release.tree)
+    database.rows("create schema jobs")
+    done = install(database.as_(search_path="jobs, public"), release.tree)
+    assert done.returncode == 3
+    assert "pyff is installed in schema public" in done.stderr
+    assert silent(install(database.as_(search_path="jobs"), release.tree))

@@ -85,7 +85,7 @@ def test_an_older_release_does_not_put_its_functions_over_those_of_a_newer_one(
 
 def test_two_records_that_disagree_are_not_guessed_at(database, release):
     migrate(database.dsn, db=release.tree)
-    database.rows("delete from ff_schema_version")
+    database.rows("delete from _yoyo_migration")
     with pytest.raises(MigrateError, match=r"disagree about 0001\.core"):
         migrate(database.dsn, db=release.tree)
 

@@ -157,7 +157,6 @@ def test_who_carries_the_work_on_gets_what_was_recorded(db, clock, pause, kind, 
 
 
 def test_a_suspended_execution_finds_its_steps_when_it_resumes(db):
-    one(db, "ff_seed_waitpoint_hmac_secret", kid="k1", secret_hex="00" * 32)
     eid = create(db)
     lease = take(db)
     record(db, lease, "a", b"1")

@@ -30,10 +30,11 @@ def count(n: int, kind: str, keys: list[str], matcher: Any = None) -> Row:
     return {**node, "matcher": matcher} if matcher is not None else node
 
 
-def seed(db, kid="k1"):
-    """A signing key, unless there is one."""
+def seed(db, kid="k1", secret=None):
+    """A signing key in place of the one that the installation made, unless there is another one."""
+    db.execute("delete from ff_waitpoint_hmac where kid = 'migrate'")
     if not table(db, "select 1 from ff_waitpoint_hmac where active"):
-        one(db, "ff_seed_waitpoint_hmac_secret", kid=kid)
+        one(db, "ff_seed_waitpoint_hmac_secret", kid=kid, secret_hex=secret)
 
 
 def run(db, **args):

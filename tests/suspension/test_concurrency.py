@@ -120,6 +120,7 @@ def test_a_waitpoint_that_is_made_meanwhile_is_bound_under_its_own_key(db, conne
 def test_two_first_keys_at_once_are_one_key_or_a_reason_to_try_again(
     db, connect, level, function, argument, outcome
 ):
+    db.execute("delete from ff_waitpoint_hmac")
     first, second = connect(autocommit=False), connect(autocommit=False)
     second.execute(f"set transaction isolation level {level}")
     one(first, function, **{argument: "k1"})

@@ -12,6 +12,12 @@ SECRET = "00112233445566778899aabbccddeeff" * 2
 OTHER = "ff" * 32
 
 
+@pytest.fixture(autouse=True)
+def _no_keys(db):
+    """Without the key that the installation made."""
+    db.execute("delete from ff_waitpoint_hmac")
+
+
 def seed(db, kid="k1", secret=None):
     return one(db, "ff_seed_waitpoint_hmac_secret", kid=kid, secret_hex=secret)
 
@@ -43,10 +49,32 @@ def test_a_given_secret_is_kept_and_compared(db):
 
 
 def test_a_second_key_is_not_seeded(db):
-    seed(db)
+    seed(db, secret=SECRET)
+    before = everything(db)
     with refused("hmac_already_seeded") as refusal:
-        seed(db, "k2")
+        seed(db, "k2", OTHER)
     assert refusal.detail["active_kid"] == "k1"
+    assert everything(db) == before
+
+
+@pytest.mark.parametrize(("secret", "same"), [(SECRET, True), (SECRET.upper(), True), (None, None)])
+def test_the_key_that_is_active_answers_for_its_secret_under_every_id(db, secret, same):
+    seed(db, secret=SECRET)
+    before = everything(db)
+    assert seed(db, "k2", secret) == {
+        "outcome": "already_seeded",
+        "kid": "k1",
+        "same_secret": same,
+        "active": True,
+    }
+    assert everything(db) == before
+
+
+def test_the_secret_of_a_retired_key_is_not_seeded_again_under_another_id(db):
+    seed(db, secret=SECRET)
+    rotate(db, "k2", OTHER)
+    with refused("hmac_already_seeded"):
+        seed(db, "k3", SECRET)
 
 
 @pytest.mark.parametrize("kid", ["", "a:b", "ä", "x" * 65, "a b", "a\n"])

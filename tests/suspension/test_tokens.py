@@ -34,7 +34,7 @@ def message(kid, claim, point):
 
 
 def test_a_token_is_what_pythons_hmac_says(db):
-    one(db, "ff_seed_waitpoint_hmac_secret", kid="a.b-C_1", secret_hex=SECRET.hex())
+    seed(db, "a.b-C_1", SECRET.hex())
     claim, point = suspended(db)
     pending = waitpoint(db, run(db)["handle"])
     assert pending["waitpoint_token"].startswith("a.b-C_1:")
@@ -48,7 +48,7 @@ def test_a_token_is_what_pythons_hmac_says(db):
 
 @pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl")
 def test_a_token_is_what_openssl_says(db):
-    one(db, "ff_seed_waitpoint_hmac_secret", kid="k", secret_hex=SECRET.hex())
+    seed(db, "k", SECRET.hex())
     claim, point = suspended(db)
     command = ["openssl", "dgst", "-sha256", "-mac", "HMAC", "-macopt", f"hexkey:{SECRET.hex()}", "-hex"]
     done = subprocess.run(command, input=message("k", claim, point), capture_output=True, check=True)
@@ -197,9 +197,10 @@ def test_no_token_mac_or_secret_is_in_a_table_an_event_an_error_or_the_log_of_th
                     f"{diag.message_primary} {diag.message_detail} {diag.message_hint} {diag.context}"
                 )
 
+            seed(conn, "k1", secret)
             one(conn, "ff_seed_waitpoint_hmac_secret", kid="k1", secret_hex=secret)
-            one(conn, "ff_seed_waitpoint_hmac_secret", kid="k1", secret_hex=secret)
-            refuse(lambda: one(conn, "ff_seed_waitpoint_hmac_secret", kid="k2", secret_hex=secret))
+            one(conn, "ff_seed_waitpoint_hmac_secret", kid="k2", secret_hex=secret)
+            refuse(lambda: one(conn, "ff_seed_waitpoint_hmac_secret", kid="k2", secret_hex=secret[::-1]))
             refuse(lambda: one(conn, "ff_seed_waitpoint_hmac_secret", kid="k2", secret_hex=secret + "0"))
             claim, point = suspended(conn, idempotency_key="k")
             pending = waitpoint(conn, run(conn)["handle"])

@@ -163,7 +163,6 @@ def test_what_only_maintenance_moves_is_moved_when_its_time_has_come(app, db, ds
     def stuck(ctx: Ctx) -> None:
         ctx.wait("word", timeout_ms=120_000, on_timeout="fail")
 
-    db.execute("select ff_seed_waitpoint_hmac_secret('k')")
     with psycopg.connect(dsn, autocommit=autocommit) as mine:
         waits, expires, fails = (task.enqueue(conn=mine) for task in (patient, late, stuck))
         assert len(drain(app, mine).paused) == 3

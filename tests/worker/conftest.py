@@ -12,7 +12,6 @@ from pyff import App, Engine, Worker
 @pytest.fixture
 def engine(dsn: str) -> Iterator[Engine]:
     with Engine(dsn) as engine:
-        engine.seed_waitpoint_hmac_secret("test")
         yield engine
 
 

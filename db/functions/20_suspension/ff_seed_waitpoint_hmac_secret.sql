@@ -14,23 +14,23 @@ as $$
 declare
     v_secret bytea := ff__check_kid('p_kid', p_kid, p_secret_hex);
     v_now bigint;
-    v_other text;
     k ff_waitpoint_hmac;
 begin
     perform ff__lock_keystore();
     v_now := ff_now_ms();
     kid := p_kid;
-    select h.* into k from ff_waitpoint_hmac h where h.kid = p_kid;
-    if found then
+    -- The key of this id; else the active one, which answers for its secret under every id.
+    select h.* into k from ff_waitpoint_hmac h where h.kid = p_kid or h.active order by h.kid = p_kid desc limit 1;
+    if k.kid <> p_kid and p_secret_hex is not null and k.secret <> v_secret then
+        perform ff__raise('hmac_already_seeded', format('the key %s is active', k.kid),
+                          jsonb_build_object('kid', p_kid, 'active_kid', k.kid));
+    end if;
+    if k.kid is not null then
+        kid := k.kid;
         outcome := 'already_seeded';
         same_secret := case when p_secret_hex is not null then k.secret is not distinct from v_secret end;
         active := k.active;
         return;
-    end if;
-    select h.kid into v_other from ff_waitpoint_hmac h where h.active;
-    if found then
-        perform ff__raise('hmac_already_seeded', format('the key %s is active', v_other),
-                          jsonb_build_object('kid', p_kid, 'active_kid', v_other));
     end if;
     -- Under the lock only an old snapshot can miss a key: the conflict is a serialization failure then.
     insert into ff_waitpoint_hmac (kid, secret, active, installed_at_ms) values (p_kid, v_secret, true, v_now)
@@ -44,7 +44,8 @@ $$;
 comment on function ff_seed_waitpoint_hmac_secret(text, text) is
 $$Installs the first key that signs waitpoint tokens. Without p_secret_hex (64 hexadecimal digits) the server makes the
 secret itself, and it never crosses the wire. Safe to call on every start, from everywhere at once: a key that is there
-stays as it is, and same_secret says whether it has the secret that was given.
+stays as it is. p_kid is the id of a new key; kid is that of the key that is there, and same_secret says whether it has
+the secret that was given. Another secret under another id is refused: rotate to it. `pyff migrate` has installed a key.
 
 Outcomes: outcome = seeded | already_seeded
 Nullable: same_secret

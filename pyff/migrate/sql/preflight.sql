@@ -4,6 +4,7 @@ declare
     v_path   text := current_setting('search_path');
     v_first  text := trim(split_part(v_path, ',', 1));
     v_schema name := current_schema();
+    v_other  name;
 begin
     if current_setting('server_version_num')::int < 150000 then
         raise exception using errcode = 'feature_not_supported',
@@ -21,6 +22,17 @@ begin
         raise exception using errcode = 'insufficient_privilege',
             message = format('%I may not create anything in schema %I', current_user, v_schema),
             hint = format('its owner runs: grant usage, create on schema %I to %I', v_schema, current_user);
+    end if;
+    select s.name into v_other
+      from unnest(current_schemas(false)) with ordinality s (name, place)
+     where to_regclass(format('%I.ff_schema_version', s.name)) is not null
+     order by s.place limit 1;
+    if v_other <> v_schema then
+        raise exception using errcode = 'object_not_in_prerequisite_state',
+            message = format('pyff is installed in schema %I: another installation in schema %I, which comes before it '
+                             'in the search_path, would hide it', v_other, v_schema),
+            hint = format('to upgrade it, connect with options=-csearch_path=%1$I; to install a second one, leave %1$I '
+                          'out of the search_path', v_other);
     end if;
 end
 $pyff$;

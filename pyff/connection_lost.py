@@ -1,0 +1,45 @@
+"""The error of a connection that is lost, refused or not made in time."""
+
+import psycopg
+
+from pyff.engine_error import EngineError
+
+_GONE = (
+    "57P01",
+    "57P02",
+    "57P03",
+    "57P05",
+)  # shutdown by an administrator or a crash, start-up, idle timeout
+
+
+class ConnectionLost(EngineError, psycopg.OperationalError):  # noqa: N818 - named as the other kinds
+    """The connection to the database was lost, refused or not made in time. `__cause__` is psycopg's error.
+
+    `may_have_run` says whether the call can have taken effect: it is False if the call was never sent, or was part of
+    a transaction of the caller that is rolled back; True if the connection broke during the call or its commit.
+    `sqlstate` is the server's, and empty if the server sent none.
+    """
+
+    sqlstate: str = ""
+    kind = "connection_lost"
+    retryable = True
+    description = "The connection to the database was lost."
+    advice = (
+        "Call again when the server can be reached. If may_have_run is true the call may have taken effect: "
+        "repeat it with an idempotency key, or read the state first."
+    )
+
+    def __init__(self, message: str | None = None, *, may_have_run: bool = True, sqlstate: str = "") -> None:
+        super().__init__(message, detail={"may_have_run": may_have_run})
+        self.may_have_run = may_have_run
+        self.sqlstate = sqlstate
+
+
+def connection_lost(error: psycopg.Error) -> bool:
+    """Whether an error means that the server cannot be reached, and not that it refuses a statement."""
+    if not isinstance(error, psycopg.OperationalError):
+        return False
+    return not error.sqlstate or error.sqlstate.startswith("08") or error.sqlstate in _GONE
+
+
+__all__ = ["ConnectionLost"]

@@ -1,0 +1,195 @@
+"""One connection that LISTENs for all followers of an engine."""
+
+import asyncio
+import os
+import select
+import socket
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, suppress
+from types import TracebackType
+from typing import Any, Self
+
+import psycopg
+from psycopg import Connection, sql
+
+PAUSE_S = 1.0  # between two attempts to connect
+CLOSE_S = 1.0  # close() does not wait longer for an attempt to connect
+
+
+class Listener:
+    """Rings the doorbells of a channel when PostgreSQL notifies it. The connection belongs to a thread, which starts
+    with the first doorbell and ends with the last.
+
+    Nothing depends on it, because followers poll too. It rings every doorbell once it LISTENs to its channels: what was
+    notified before, or while a connection was lost, is not repeated.
+    """
+
+    def __init__(self, conninfo: str, options: Mapping[str, Any]) -> None:
+        self._conninfo = conninfo
+        self._options = {**options, "autocommit": True}
+        self._closed = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self._pid = os.getpid()
+        self._lock = threading.RLock()  # the garbage collector may close a follower anywhere
+        self._bells: set[Bell] = set()
+        self._thread: threading.Thread | None = None
+
+    def add(self, bell: "Bell") -> None:
+        with self._locked():
+            if self._closed:
+                return
+            self._bells.add(bell)
+            if self._thread is None:
+                self._changed, self._change = socket.socketpair()
+                self._change.setblocking(False)
+                self._thread = threading.Thread(target=self._serve, name="pyff-listener", daemon=True)
+                self._thread.start()
+            self._notify_thread()
+
+    def remove(self, bell: "Bell") -> None:
+        with self._locked():
+            self._bells.discard(bell)
+            self._notify_thread()
+
+    def close(self) -> None:
+        """Rings all doorbells for the last time, and waits until the connection is closed, for CLOSE_S at most."""
+        with self._locked():
+            self._closed = True
+            left, self._bells = self._bells, set()
+            thread = self._thread
+            self._notify_thread()
+        for bell in left:
+            bell.ring()
+        if thread is not None:
+            thread.join(CLOSE_S)
+
+    def _locked(self) -> AbstractContextManager[object]:
+        if self._pid != os.getpid():  # a fork has neither the thread nor its connection
+            self._reset()
+        return self._lock
+
+    def _notify_thread(self) -> None:
+        """Tells the thread that the doorbells have changed."""
+        if self._thread is not None:
+            with suppress(BlockingIOError):  # full: the thread has enough to read
+                self._change.send(b".")
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                with Connection.connect(self._conninfo, **self._options) as connection:
+                    self._listen(connection)
+            except psycopg.Error:
+                self._wait(PAUSE_S)
+            with self._lock:
+                if not self._bells:
+                    self._thread = None
+                    self._changed.close()
+                    self._change.close()
+                    return
+
+    def _listen(self, connection: Connection[Any]) -> None:
+        connection.add_notify_handler(lambda notify: self._ring({notify.channel}))
+        listening: set[str] = set()
+        while wanted := self._channels():
+            for channel in wanted - listening:
+                connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
+            for channel in listening - wanted:
+                connection.execute(sql.SQL("unlisten {}").format(sql.Identifier(channel)))
+            self._ring(wanted - listening)
+            listening = wanted
+            self._wait(None, connection.fileno())
+            connection.pgconn.consume_input()
+            while notify := connection.pgconn.notifies():
+                self._ring({notify.relname.decode()})
+
+    def _wait(self, seconds: float | None, *files: int) -> None:
+        """Until one of the files can be read, the doorbells have changed, or the time is over."""
+        inputs = select.poll()
+        for file in (self._changed.fileno(), *files):
+            inputs.register(file, select.POLLIN)
+        for file, _ in inputs.poll(None if seconds is None else seconds * 1000):
+            if file == self._changed.fileno():
+                self._changed.recv(4096)
+
+    def _channels(self) -> set[str]:
+        return {channel for bell in self._bells.copy() for channel in bell.channels}
+
+    def _ring(self, channels: set[str]) -> None:
+        for bell in self._bells.copy():
+            if not channels.isdisjoint(bell.channels):
+                bell.ring()
+
+
+class Bell(ABC):
+    """Wakes one follower. Without a listener it only lets time pass."""
+
+    def __init__(self, listener: Listener | None, channels: Iterable[str]) -> None:
+        self._listener = listener
+        self.channels = frozenset(channels)
+
+    @property
+    def listens(self) -> bool:
+        return self._listener is not None
+
+    def __enter__(self) -> Self:
+        if self._listener is not None:
+            self._listener.add(self)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._listener is not None:
+            self._listener.remove(self)
+
+    @abstractmethod
+    def ring(self) -> None:
+        """Called by the thread of the listener."""
+
+
+class Doorbell(Bell):
+    """For a thread."""
+
+    def __init__(self, listener: Listener | None, channels: Iterable[str]) -> None:
+        super().__init__(listener, channels)
+        self._rung = threading.Event()
+
+    def ring(self) -> None:
+        self._rung.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it rang within that time, or since the last wait."""
+        rung = self._rung.wait(seconds)
+        self._rung.clear()
+        return rung
+
+
+class AsyncDoorbell(Bell):
+    """For a task."""
+
+    def __enter__(self) -> Self:
+        self._rung = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        return super().__enter__()
+
+    def ring(self) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._rung.set)
+
+    async def wait(self, seconds: float) -> bool:
+        """Whether it rang within that time, or since the last wait."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._rung.wait()
+        except TimeoutError:
+            return False
+        self._rung.clear()
+        return True
