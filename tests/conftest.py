@@ -66,7 +66,9 @@ def _load(*, host: str, port: int, user: str, dbname: str, password: str | None,
     # Roles belong to the whole server, so two workers must not create them at once.
     with psycopg.connect(os.environ["PYFF_TEST_DSN"]) as guard:
         guard.execute("select pg_advisory_xact_lock(1885959782)")
-        migrate(_conninfo(dbname, host=host, port=port, user=user, password=password))
+        conninfo = _conninfo(dbname, host=host, port=port, user=user, password=password)
+        migrate(conninfo)
+        modes.bend_time(conninfo)
 
 
 @pytest.fixture(scope="session")

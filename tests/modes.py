@@ -14,6 +14,7 @@ from tests.pgbouncer import PORT, pooled, through
 
 ISOLATION = os.environ.get("PYFF_TEST_ISOLATION", "").replace("_", " ")
 STRICT = ISOLATION not in {"", "read committed"}
+TIME = os.environ.get("PYFF_TEST_TIME", "")
 PGBOUNCER = os.environ.get("PYFF_TEST_PGBOUNCER") == "1"
 # Of every server that tests start for themselves.
 SERVER: dict[str, str] = {"default_transaction_isolation": ISOLATION} if ISOLATION else {}
@@ -79,3 +80,33 @@ def _patch(cls: Any) -> None:
         return real(kind, conninfo, **options)
 
     cls.connect = classmethod(connect)
+
+
+# In each schema, ids of one millisecond run backwards; see conftest.py.
+_BACKWARDS = """
+    create sequence test_mint;
+    create or replace function ff__mint_id(p_now_ms bigint, p_partition int default null) returns uuid
+    language sql volatile as $$
+        select (lpad(to_hex(p_now_ms & 281474976710655), 12, '0') || '-7fff-bfff-'
+                || lpad(to_hex(1099511627775 - nextval('test_mint')), 10, '0')
+                || lpad(to_hex(coalesce(p_partition, floor(random() * 256)::int)), 2, '0'))::uuid
+    $$;
+"""
+_REAL = "floor(date_part('epoch', clock_timestamp()) * 1000)::bigint"
+_CLOCKS = {
+    "coarse": f"select {_REAL} / {{0}} * {{0}}",
+    "leaping": f"select {_REAL} + nextval('test_leap') * {{0}}",
+}
+
+
+def bend_time(conninfo: str) -> None:
+    kind, _, ms = TIME.partition(" ")
+    if not kind:
+        return
+    with psycopg.connect(conninfo, autocommit=True) as conn:
+        conn.execute(_BACKWARDS)
+        conn.execute("create sequence test_leap; grant usage on sequence test_leap to public")
+        body = _CLOCKS[kind].format(int(ms))
+        conn.execute(
+            f"create or replace function ff_now_ms() returns bigint language sql volatile as $${body}$$"
+        )

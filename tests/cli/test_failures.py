@@ -147,7 +147,7 @@ def test_ctrl_c_is_exit_code_130_without_a_traceback(db, dsn):
         assert one.poll() is None, one.stderr.read()
         time.sleep(0.05)
     one.send_signal(signal.SIGINT)
-    out, err = one.communicate(timeout=60)
+    out, err = one.communicate(timeout=90)
     assert (one.returncode, out, err) == (130, b"", b"")
 
 
@@ -159,7 +159,7 @@ def test_a_server_that_goes_away_is_told_in_one_line(db, dsn):
         assert time.monotonic() < until
         time.sleep(0.05)
     db.execute("select pg_terminate_backend(%s)", found)
-    _, err = one.communicate(timeout=60)
+    _, err = one.communicate(timeout=90)
     assert one.returncode == 4
     assert err.count(b"\n") == 1
     assert err.startswith(b"pyff: the connection to the database was lost: ")

@@ -169,7 +169,7 @@ def test_a_rebase_waits_for_running_operations_and_loses_none(db, connect):
         rebasing = pool.submit(one, rebaser, "ff_rebase_events")
         wait_for_lock(db, rebaser)
         early.commit()
-        assert rebasing.result(30)["gen"] == 2
+        assert rebasing.result(90)["gen"] == 2
     cycle(db, lane="other")
     settle(db)
     assert names(read(db, after=cursor)) == [
@@ -241,7 +241,7 @@ def test_an_event_of_no_entity_that_comes_while_a_rebase_runs_belongs_to_the_new
         seeding = pool.submit(one, writer, "ff_seed_waitpoint_hmac_secret", kid="k1", secret_hex="ab" * 32)
         wait_for_lock(db, writer)
         rebaser.commit()
-        seeding.result(30)
+        seeding.result(90)
     mark = read(db, watermark=True)[-1]["cursor"]
     writer.commit()
     settle(db)
