@@ -130,7 +130,7 @@ def test_the_work_of_a_killed_worker_goes_on_long_before_its_lease_ends(shop, st
 
 
 def test_a_step_recorded_before_a_crash_is_not_run_again_and_one_that_was_running_is(
-    shop, start, place, engine, clock
+    shop, start, place, engine, db, clock
 ):
     handle = shop["stepping"].enqueue()
     first = start("--lease-ttl-ms", "600000")
@@ -138,6 +138,10 @@ def test_a_step_recorded_before_a_crash_is_not_run_again_and_one_that_was_runnin
     until(lambda: len(engine.read_steps(handle.execution_id)) == 1)
     first.kill()
     first.communicate()
+    sessions = (
+        "select from pg_stat_activity where application_name = 'pyff-worker' and datname = current_database()"
+    )
+    until(lambda: not db.execute(sessions).fetchall())  # none of its calls is still under way
     clock.advance(600_000)
     second = start("--lease-ttl-ms", "600000")
     recorded, again, ended = handle.result(90)
