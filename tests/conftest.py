@@ -4,6 +4,10 @@ PYFF_TEST_DSN, if set, names a server to use instead (by a superuser; databases 
 PYFF_TEST_ISOLATION ("repeatable read", "serializable") is the level at which every transaction runs; tests/sql.py
 then calls again after a serialization failure, as a client does. PYFF_TEST_PGBOUNCER=1 puts a PgBouncer in
 transaction mode between tests and server. Tests that cannot hold in a mode are marked with it and a reason.
+
+PYFF_TEST_TIME looks for tests that pass or fail by chance. "coarse 2000": the clock of the engine moves once in so
+many milliseconds, and of two ids of one moment the later one sorts first. "leaping 20": between any two looks at the
+clock pass at least so many milliseconds. Only tests of the clock itself fail then.
 """
 
 import os
