@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -83,8 +82,6 @@ def test_an_interrupted_test_run_stops_its_server(environment, tmp_path):
     until(ready.exists)
     directory = Path(ready.read_text())
     assert directory.is_dir()
-    started = time.monotonic()
     os.killpg(run.pid, signal.SIGINT)
-    run.wait(timeout=30)
+    run.wait(timeout=300)  # the test itself would take 600
     assert not directory.exists()
-    assert time.monotonic() - started < 30

@@ -70,4 +70,4 @@ def test_a_worker_process_ends_with_the_one_that_started_it(dsn, db):
         stdin=subprocess.PIPE,
     )
     child.stdin.close()
-    assert child.wait(timeout=60) == 0
+    assert child.wait(timeout=300) == 0

@@ -74,7 +74,7 @@ class Page:
             cwd=self.directory,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
             **({"user": self.account.uid, "group": self.account.gid, "extra_groups": []} if lesser else {}),
         )

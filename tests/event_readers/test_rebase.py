@@ -37,11 +37,11 @@ def restored(other_server, dsn, server_bindir, request):
         target = make_conninfo(other_server.dsn, dbname=name)
         env = {**os.environ, **find().env}
         dump = subprocess.run(
-            [server_bindir / "pg_dump", dsn], env=env, capture_output=True, check=True, timeout=60
+            [server_bindir / "pg_dump", dsn], env=env, capture_output=True, check=True, timeout=300
         )
         command = [server_bindir / "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", target]
         done = subprocess.run(
-            command, env=env, input=dump.stdout, capture_output=True, check=False, timeout=60
+            command, env=env, input=dump.stdout, capture_output=True, check=False, timeout=300
         )
         assert done.returncode == 0, done.stderr.decode()
         opened.append(psycopg.connect(target, autocommit=True))
