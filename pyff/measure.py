@@ -57,6 +57,7 @@ def run(dsn: str, *, seconds: float, clients: int, size: int, tick: Callable[[in
     began = time.monotonic()
     for thread in threads:
         thread.start()
+    tick(0)
     try:
         while not failed and (passed := time.monotonic() - began) < seconds:
             tick(int(passed * 1000))
@@ -94,7 +95,9 @@ class _Client:
     def _cycle(self) -> None:
         with psycopg.connect(self.dsn, autocommit=True, fallback_application_name="pyff bench") as conn:
             engine = Engine(conn, check_schema=False)
-            while not self.stop.is_set():
+            while not (
+                self.stop.is_set() and self.times["complete"]
+            ):  # at least one cycle, however short the time
                 start = time.perf_counter()
                 engine.create_execution(LANE, payload=self.payload, namespace=self.namespace)
                 created = time.perf_counter()

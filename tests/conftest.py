@@ -4,6 +4,10 @@ PYFF_TEST_DSN, if set, names a server to use instead (by a superuser; databases 
 PYFF_TEST_ISOLATION ("repeatable read", "serializable") is the level at which every transaction runs; tests/sql.py
 then calls again after a serialization failure, as a client does. PYFF_TEST_PGBOUNCER=1 puts a PgBouncer in
 transaction mode between tests and server. Tests that cannot hold in a mode are marked with it and a reason.
+
+PYFF_TEST_TIME looks for tests that pass or fail by chance. "coarse 2000": the clock of the engine moves once in so
+many milliseconds, and of two ids of one moment the later one sorts first. "leaping 20": between any two looks at the
+clock pass at least so many milliseconds. Only tests of the clock itself fail then.
 """
 
 import os
@@ -66,7 +70,9 @@ def _load(*, host: str, port: int, user: str, dbname: str, password: str | None,
     # Roles belong to the whole server, so two workers must not create them at once.
     with psycopg.connect(os.environ["PYFF_TEST_DSN"]) as guard:
         guard.execute("select pg_advisory_xact_lock(1885959782)")
-        migrate(_conninfo(dbname, host=host, port=port, user=user, password=password))
+        conninfo = _conninfo(dbname, host=host, port=port, user=user, password=password)
+        migrate(conninfo)
+        modes.bend_time(conninfo)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
-"""Other ways to run the tests: stricter isolation, and through PgBouncer. See conftest.py."""
+"""Other ways to run the tests: stricter isolation, through PgBouncer, with another clock. See conftest.py."""
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -14,6 +15,7 @@ from tests.pgbouncer import PORT, pooled, through
 
 ISOLATION = os.environ.get("PYFF_TEST_ISOLATION", "").replace("_", " ")
 STRICT = ISOLATION not in {"", "read committed"}
+TIME = os.environ.get("PYFF_TEST_TIME", "")
 PGBOUNCER = os.environ.get("PYFF_TEST_PGBOUNCER") == "1"
 # Of every server that tests start for themselves.
 SERVER: dict[str, str] = {"default_transaction_isolation": ISOLATION} if ISOLATION else {}
@@ -43,6 +45,8 @@ def configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{name}: {meaning}")
     if ISOLATION not in {"", "read committed", "repeatable read", "serializable"}:
         raise pytest.UsageError(f"PYFF_TEST_ISOLATION: no such level: {ISOLATION}")
+    if TIME and not re.fullmatch(r"(coarse|leaping) [1-9][0-9]*", TIME):
+        raise pytest.UsageError(f"PYFF_TEST_TIME: neither 'coarse MS' nor 'leaping MS': {TIME}")
     if PGBOUNCER:
         _prepare_nothing()
 
@@ -79,3 +83,32 @@ def _patch(cls: Any) -> None:
         return real(kind, conninfo, **options)
 
     cls.connect = classmethod(connect)
+
+
+_REAL = "floor(date_part('epoch', pg_catalog.clock_timestamp()) * 1000)::bigint"
+_CLOCKS = {"coarse": f"{_REAL} / {{0}} * {{0}}", "leaping": f"{_REAL} + nextval('test_leap') * {{0}}"}
+
+
+def bend_time(conninfo: str) -> None:
+    """Replaces the clock of a database, and how it makes ids: each one sorts before those of the same millisecond."""
+    if not TIME:
+        return
+    kind, ms = TIME.split()
+    clock = _CLOCKS[kind].format(int(ms))
+    with psycopg.connect(conninfo, autocommit=True) as conn:
+        conn.execute("create sequence test_leap; grant usage on sequence test_leap to public")
+        conn.execute("create sequence test_mint increment -1 minvalue 0 maxvalue 4095 cycle")
+        conn.execute(
+            f"create or replace function ff_now_ms() returns bigint language sql volatile as $$ select {clock} $$"
+        )
+        conn.execute(
+            """
+            create or replace function ff__mint_id(p_now_ms bigint, p_partition int default null) returns uuid
+            language sql volatile as $$
+                select (lpad(to_hex(p_now_ms & 281474976710655), 12, '0')
+                        || '7' || lpad(to_hex(nextval('test_mint')), 3, '0')
+                        || substr(gen_random_uuid()::text, 20, 15)
+                        || lpad(to_hex(coalesce(p_partition, floor(random() * 256)::int)), 2, '0'))::uuid
+            $$
+            """
+        )

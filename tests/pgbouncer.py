@@ -58,7 +58,7 @@ def pooled(dsn: str, *, size: int = 2) -> Iterator[str]:
         yield way
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(90)
         shutil.rmtree(directory)
 
 
@@ -74,7 +74,7 @@ def _account(directory: Path, host: str) -> dict[str, Any]:
 
 
 def _wait_until_it_answers(dsn: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    until = time.monotonic() + 20
+    until = time.monotonic() + 90
     while True:
         try:
             psycopg.connect(dsn, prepare_threshold=None).close()

@@ -17,6 +17,7 @@ from tests import modes
 Row = dict[str, Any]
 Found = TypeVar("Found")
 
+PATIENCE_S = 90  # what has not happened by then does not happen
 PAUSES = (0.01, 0.04, 0.16, *[0.3] * 20)  # a client's three, and its patience after them
 
 
@@ -136,11 +137,30 @@ def violations(conn: psycopg.Connection[Any]) -> list[Row]:
     return rows(conn, "ff_check_invariants")
 
 
+def rung(listener: psycopg.Connection[Any]) -> list[tuple[str, str]]:
+    """Every notification that was committed before this call and not read yet, as (channel, payload).
+
+    The last one is sent by the listener itself: it comes after all others, so that nothing depends on a timeout.
+    """
+    listener.execute("listen pyff_test_end")
+    listener.execute("notify pyff_test_end")
+    found = []
+    for note in listener.notifies(timeout=PATIENCE_S):
+        if note.channel == "pyff_test_end":
+            break
+        found.append((note.channel, note.payload))
+    else:
+        raise AssertionError("the last notification did not arrive")
+    listener.execute("unlisten pyff_test_end")
+    return found
+
+
 def wait_for_lock(conn: psycopg.Connection[Any], waiter: psycopg.Connection[Any]) -> None:
     """Until `waiter` waits for a lock; through a pooler, which hides who serves whom, until somebody does."""
     query = """select from pg_stat_activity a
                 where a.wait_event_type = 'Lock' and a.datname = current_database() and (a.pid = %s or %s)"""
-    for _ in range(4000):
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
         if table(conn, query, waiter.info.backend_pid, modes.PGBOUNCER):
             return
         time.sleep(0.005)

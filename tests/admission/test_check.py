@@ -176,9 +176,9 @@ def test_an_execution_that_runs_has_its_slot(db):
 
 def test_a_claim_takes_over_the_slot_that_was_asked_for(db):
     policy(db, at_once=1, per_window=1)
-    other, mine = under(db), under(db)
+    other, mine = under(db, priority=1), under(db)
     assert ask(db, mine)["outcome"] == "admitted"
-    # The slot is not the other's: it is parked, and the one that has the slot is found behind it.
+    # The other comes first by its priority and has no slot: it is parked, and the one with the slot is found after it.
     assert take(db)["execution_id"] == mine
     assert state(db, other) == "blocked_by_quota"
     assert limits(db)["active_concurrency"] == 1

@@ -121,7 +121,7 @@ def test_the_cap_is_never_exceeded_and_nobody_is_lost(db, connect, isolation):
         conn.execute(f"set default_transaction_isolation = '{isolation}'")
         conn.execute("set lock_timeout = '60s'")
         kind = Patient if isolation != "read committed" else Client
-        clients.append(kind(conn, number, time.monotonic() + 60))
+        clients.append(kind(conn, number, time.monotonic() + 90))
     feeding = connect()
     for client in clients:
         client.start()
@@ -186,7 +186,7 @@ class Patient(Client):
 
 def drain(db):
     """Empty claims alone bring everything back: no sweeper runs."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     left = "select count(*) as n from ff_exec_core where lifecycle_phase <> 'terminal'"
     while table(db, left)[0]["n"]:
         assert time.monotonic() < deadline, table(

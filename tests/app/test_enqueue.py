@@ -81,8 +81,8 @@ def test_a_payload_that_another_client_wrote_fits_by_name_or_by_place(app, engin
     def note(order: Order, text: str, urgent: bool = False) -> None:
         seen.append((order, text, urgent))
 
-    for payload in (b'{"order": {"id": 1}, "text": "a"}', b'[{"id": 2}, "b", true]'):
-        engine.create_execution("default", execution_kind="note", payload=payload)
+    for priority, payload in ((2, b'{"order": {"id": 1}, "text": "a"}'), (1, b'[{"id": 2}, "b", true]')):
+        engine.create_execution("default", execution_kind="note", payload=payload, priority=priority)
     assert len(drain(app, db, reraise=True).completed) == 2
     assert seen == [(Order(1), "a", False), (Order(2), "b", True)]
 

@@ -26,7 +26,11 @@ def encode(db, **changes):
 
 
 same_database = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None,
+    derandomize=True,
+    database=None,
+    max_examples=60,
 )
 
 

@@ -66,14 +66,14 @@ class Checkout:
     def run(self, command: str, *arguments: str, **environment: str) -> str:
         """What the command prints; it must succeed."""
         process = self.start(command, *arguments, **environment)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=90)
         assert process.returncode == 0, err
         return out
 
     def fail(self, command: str = "demo", **environment: str) -> str:
         """The one message with which the command fails."""
         process = self.start(command, **environment)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=90)
         assert process.returncode != 0
         assert out == ""
         message = re.sub(r"\Apyff: preparing .*\n", "", err)

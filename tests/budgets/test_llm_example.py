@@ -20,7 +20,7 @@ def test_the_example_stops_when_its_tokens_are_used_up(db, dsn):
         env={**os.environ, "PYFF_DSN": dsn},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert run.returncode == 0, run.stderr

@@ -79,7 +79,7 @@ class Crew:
         for member in self.members:
             member.send_signal(signal.SIGCONT)
             member.terminate()
-        return {member.wait(30) for member in self.members}
+        return {member.wait(90) for member in self.members}
 
     def end(self) -> None:
         for member in self.members:
@@ -157,7 +157,7 @@ def completed(server: TemporaryServer) -> int:
         return table(db, "select count(*) as n from ff_exec_core where public_state = 'completed'")[0]["n"]
 
 
-def done_by(server: TemporaryServer, tasks: int, seconds: float = 90) -> None:
+def done_by(server: TemporaryServer, tasks: int, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while (n := completed(server)) < tasks:
         assert time.monotonic() < end, f"{n} of {tasks} after {seconds} s"
@@ -169,7 +169,7 @@ def restart(server: TemporaryServer) -> None:
     running = postmaster.read_pid_file(server.data)
     assert running is not None
     os.kill(running.pid, signal.SIGQUIT)
-    end = time.monotonic() + 30
+    end = time.monotonic() + 90
     while Path(f"/proc/{running.pid}").exists() or postmaster.processes(server.data):
         assert time.monotonic() < end
         time.sleep(0.02)

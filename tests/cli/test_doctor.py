@@ -208,7 +208,8 @@ def plant_reconcilers(db, silent_ms):
     db.execute("update ff_schema_state set applied_at_ms = ff_now_ms() - 86400000")
 
 
-def test_dead_maintenance_is_found(db, doctor):
+def test_dead_maintenance_is_found(db, doctor, clock):
+    clock.freeze()
     plant_reconcilers(db, 1000)
     assert doctor("maintenance", code=0) == []
     plant_reconcilers(db, 3_600_000)
@@ -281,6 +282,7 @@ def test_a_file_that_is_much_larger_than_its_rows_is_found(db, dsn):
 def test_expired_keys_of_open_waitpoints_are_found_and_fresh_tokens_mend_them(
     db, doctor, mend, clock, capsys
 ):
+    clock.freeze()
     waiting, point = suspended(db)
     (key,) = rows(db, "ff_list_waitpoint_hmac_kids")
     assert doctor("keys", code=0) == []
@@ -321,6 +323,7 @@ def test_a_clock_that_differs_is_found(db, doctor, monkeypatch):
 
 
 def test_work_that_stands_still_is_found(db, doctor, clock):
+    clock.freeze()
     create(db, "mail")
     create(db, "lost")
     take(db, "lost")

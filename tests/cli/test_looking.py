@@ -141,7 +141,7 @@ def test_a_follower_waits_for_the_first_attempt_and_for_none_after_the_end(db, d
     claim = take(db, "mail")
     append(db, claim, b"one")
     one(db, "ff_complete", handle=claim["handle"])
-    out, err = follower.communicate(timeout=60)
+    out, err = follower.communicate(timeout=90)
     assert (follower.returncode, err) == (0, "")
     assert [json.loads(line)["payload"] for line in out.splitlines()] == ["one"]
     never = create(db, "mail")

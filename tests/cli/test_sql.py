@@ -87,7 +87,7 @@ def test_without_a_statement_psql_is_opened_and_the_password_kept_out_of_its_arg
         stdin=slave,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
         check=False,
     )

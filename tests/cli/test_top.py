@@ -26,7 +26,8 @@ def busy(db):
     return taken, lost
 
 
-def test_a_look_tells_lanes_workers_and_failures(db, pyff):
+def test_a_look_tells_lanes_workers_and_failures(db, pyff, clock):
+    clock.freeze()
     _, lost = busy(db)
     seen = pyff("top", "--once", "--json").object
     lanes = {lane["lane_id"]: lane for lane in seen["lanes"]}
@@ -89,7 +90,7 @@ def test_the_role_of_readers_is_enough(db, dsn, bare):
         db.execute("drop role pyff_test_top")
 
 
-def screen(master, wanted, seconds=30.0):
+def screen(master, wanted, seconds=90.0):
     """What a terminal got until it got this."""
     got = b""
     until = time.monotonic() + seconds
@@ -120,7 +121,7 @@ def live(dsn, key):
     got += screen(master, b"\x1b[H")
     os.write(master, key)
     got += screen(master, b"\x1b[?1049l")
-    code = process.wait(30)
+    code = process.wait(90)
     os.close(master)
     return code, got
 

@@ -17,7 +17,7 @@ def test_the_psql_tour_runs_in_psql(dsn, server_bindir):
         input="\n".join(blocks(PAGE, "sql")),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert run.returncode == 0, run.stderr
@@ -47,7 +47,7 @@ def test_the_python_runs(dsn):
         env={**os.environ, "PYFF_DSN": dsn},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert run.returncode == 0, run.stderr

@@ -42,7 +42,7 @@ def shell(dsn, tmp_path, monkeypatch, capsys):
             },
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
         assert done.returncode == 0, (line, done.stderr)

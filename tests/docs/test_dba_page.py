@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -73,7 +74,7 @@ class Page:
             cwd=self.directory,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
             **({"user": self.account.uid, "group": self.account.gid, "extra_groups": []} if lesser else {}),
         )
@@ -188,7 +189,7 @@ def backups(page):
     page.block("sh", base)
     with page.connect() as conn:
         waiting = "select count(*) as n from pg_ls_archive_statusdir() where name like '%%.ready'"
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 90
         while table(conn, waiting)[0]["n"] and time.monotonic() < deadline:
             time.sleep(0.01)
     stay, stop = recover.rsplit("pg_ctl", 1)
@@ -209,7 +210,7 @@ def goes_on(conn, cursor):
     one(conn, "ff_create_execution", lane_id="later")
     lease = one(conn, "ff_claim", lane_id="later", worker_id="w", worker_instance_id="w-1")
     one(conn, "ff_complete", handle=lease["handle"])
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while one(conn, "ff_event_lag")["held_back"] and time.monotonic() < deadline:
         time.sleep(0.01)
     assert [
@@ -231,38 +232,45 @@ def test_the_pooler_of_the_page_serves_the_engine(page):
     settings = settings.replace(
         "host=127.0.0.1 port=5432", f"host={place['host']} port={place['port']} user={place['user']}"
     )
-    port = str(20000 + os.getpid() % 20000)
-    settings = settings.replace("6432", port) + "unix_socket_dir =\n"
     (page.directory / "users.txt").write_text(f'"{place["user"]}" ""\n')
-    (page.directory / "pgbouncer.ini").write_text(settings)
     who = (
         {"user": page.account.uid, "group": page.account.gid, "extra_groups": []}
         if page.account.dropped
         else {}
     )
-    with subprocess.Popen(
-        [PGBOUNCER, page.directory / "pgbouncer.ini"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        cwd=page.directory,
-        **who,
-    ) as pooler:
+    for _ in range(20):
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = str(probe.getsockname()[1])
+        (page.directory / "pgbouncer.ini").write_text(settings.replace("6432", port) + "unix_socket_dir =\n")
+        with subprocess.Popen(
+            [PGBOUNCER, page.directory / "pgbouncer.ini"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=page.directory,
+            **who,
+        ) as pooler:
+            try:
+                if answers(pooler, host="127.0.0.1", port=port, user=place["user"], dbname="app"):
+                    assert "t  |" in page.block("sh", command.replace("6432", port))
+                    return
+            finally:
+                pooler.terminate()
+                pooler.wait()
+    raise AssertionError("the pooler did not start with any of 20 ports")
+
+
+def answers(pooler, **place):
+    """Whether it takes connections; if it ended instead, another process may have taken its port."""
+    deadline = time.monotonic() + 90
+    while pooler.poll() is None:
         try:
-            deadline = time.monotonic() + 30
-            while True:
-                try:
-                    psycopg.connect(
-                        host="127.0.0.1", port=port, user=place["user"], dbname="app", prepare_threshold=None
-                    ).close()
-                    break
-                except psycopg.OperationalError:
-                    if time.monotonic() > deadline or pooler.poll() is not None:
-                        raise
-                    time.sleep(0.05)
-            assert "t  |" in page.block("sh", command.replace("6432", port))
-        finally:
-            pooler.terminate()
-            pooler.wait()
+            psycopg.connect(prepare_threshold=None, **place).close()
+        except psycopg.OperationalError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        else:
+            return True
+    return False
 
 
 def test_the_views_of_the_page_are_those_that_exist(db):

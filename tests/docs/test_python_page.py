@@ -23,7 +23,7 @@ def run(dsn, tmp_path):
             env={**os.environ, "PYFF_DSN": dsn, "PYTHONPATH": f"{tmp_path}:{ROOT}"},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
         assert done.returncode == 0, done.stderr

@@ -51,7 +51,7 @@ def test_the_quickstart_leads_to_an_approved_and_retried_result(home, tmp_path, 
         | {"PYFF_HOME": home, "PATH": f"{Path(sys.prefix) / 'bin'}:{server_bindir}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=1200,
         check=False,
     )
     log = (tmp_path / "worker.log").read_text()

@@ -26,7 +26,9 @@ def quiet_server() -> Iterator[TemporaryServer]:
     ) as server:
         with psycopg.connect(server.dsn, autocommit=True) as admin:
             admin.execute("create database quiet_template")
-        migrate(make_conninfo(server.dsn, dbname="quiet_template"))
+        template = make_conninfo(server.dsn, dbname="quiet_template")
+        migrate(template)
+        modes.bend_time(template)
         yield server
 
 

@@ -108,7 +108,7 @@ def test_two_families_that_are_changed_at_once_are_both_heeded(db, connect, befo
         while not other.done() and not table(db, query, other_hand.info.backend_pid):
             pass
         one_hand.commit()
-        other.result(30)
+        other.result(90)
     assert violations(db) == []
     bells = Bells(connect())
     cycle(db)
@@ -142,7 +142,7 @@ class Bells:
     def heard(self):
         self.conn.execute("notify pyff_test_end")
         found = []
-        for note in self.conn.notifies(timeout=30):
+        for note in self.conn.notifies(timeout=90):
             if note.channel == "pyff_test_end":
                 return found
             found.append((note.channel, note.payload))

@@ -37,11 +37,11 @@ def restored(other_server, dsn, server_bindir, request):
         target = make_conninfo(other_server.dsn, dbname=name)
         env = {**os.environ, **find().env}
         dump = subprocess.run(
-            [server_bindir / "pg_dump", dsn], env=env, capture_output=True, check=True, timeout=60
+            [server_bindir / "pg_dump", dsn], env=env, capture_output=True, check=True, timeout=300
         )
         command = [server_bindir / "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", target]
         done = subprocess.run(
-            command, env=env, input=dump.stdout, capture_output=True, check=False, timeout=60
+            command, env=env, input=dump.stdout, capture_output=True, check=False, timeout=300
         )
         assert done.returncode == 0, done.stderr.decode()
         opened.append(psycopg.connect(target, autocommit=True))
@@ -169,7 +169,7 @@ def test_a_rebase_waits_for_running_operations_and_loses_none(db, connect):
         rebasing = pool.submit(one, rebaser, "ff_rebase_events")
         wait_for_lock(db, rebaser)
         early.commit()
-        assert rebasing.result(30)["gen"] == 2
+        assert rebasing.result(90)["gen"] == 2
     cycle(db, lane="other")
     settle(db)
     assert names(read(db, after=cursor)) == [
@@ -241,7 +241,7 @@ def test_an_event_of_no_entity_that_comes_while_a_rebase_runs_belongs_to_the_new
         rotation = pool.submit(one, writer, "ff_rotate_waitpoint_hmac_secret", new_kid="k1")
         wait_for_lock(db, writer)
         rebaser.commit()
-        rotation.result(30)
+        rotation.result(90)
     mark = read(db, watermark=True)[-1]["cursor"]
     writer.commit()
     settle(db)

@@ -87,7 +87,7 @@ def tool(name: str, question: str, version: str, least: int) -> None:
     path = shutil.which(name)
     if path is None:
         pytest.skip(f"this machine has no {name}")
-    done = subprocess.run([path, question], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([path, question], capture_output=True, text=True, timeout=300, check=False)
     said = (done.stdout + done.stderr).strip()
     found = re.search(version, said)
     if found is None or int(found[1]) < least:
@@ -124,7 +124,7 @@ def transcript(server: TemporaryServer, database: dict[str, str], tmp_path: Path
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=1200,  # a compiler, on a machine that is busy with something else
             check=False,
         )
         said = done.stdout + done.stderr

@@ -80,7 +80,7 @@ def test_projecting_and_trimming_wait_for_nobody_and_leave_nothing_behind(db, co
     assert violations(db) == []
 
 
-def test_projecting_many_at_once_deadlocks_nobody_and_comes_to_an_end(db, connect):
+def test_projecting_many_at_once_deadlocks_nobody_and_comes_to_an_end(db, connect, clock):
     for _ in range(30):
         node(db, flow(db))
     conns = [connect() for _ in range(4)]
@@ -95,7 +95,8 @@ def test_projecting_many_at_once_deadlocks_nobody_and_comes_to_an_end(db, connec
         thread.start()
     for thread in threads:
         thread.join()
-    time.sleep(0.002)
+    clock.freeze()
+    clock.advance(1)
     assert one(db, "ff_project_flows", limit=30)["more"] is False
     # All have been seen just now: a driver that calls again on more comes to an end. Until some have not.
     assert one(db, "ff_project_flows", limit=10)["more"] is False

@@ -86,8 +86,8 @@ def test_a_flow_that_grows_while_it_is_read_is_drawn_without_what_came_later(
     def grow(engine, flow_id, **args):
         page = seen(engine, flow_id, **args)
         if not page and not grown:
-            grown.append(node(db, flow_id))
             upstream = one(db, "ff_list_flow_members", flow_id=flow_id, limit=1)["execution_id"]
+            grown.append(node(db, flow_id))
             one(
                 db,
                 "ff_add_dependency",

@@ -138,7 +138,7 @@ def test_workers_that_die_in_the_middle_lose_nothing(db, dsn, graph, seed):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(90)
     stop.set()
     assert wrong == []
     found = describe(db, fid)

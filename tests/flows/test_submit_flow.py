@@ -1,9 +1,10 @@
 """A whole graph in one call, all or nothing."""
 
 import base64
-import time
+import os
 import uuid
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -247,17 +248,26 @@ def test_the_cycle_itself_is_named_and_not_what_leads_to_it(db, tail):
     assert all(e(a, b) in edges for a, b in zip(found, [*found[1:], found[0]], strict=True))
 
 
+def computed(pid):
+    """The seconds that a process has used a processor."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
 def test_ten_thousand_nodes_take_a_time_that_grows_with_their_number(db):
-    """Not a benchmark: quadratic work would take minutes."""
+    """Not a benchmark: quadratic work would take minutes. What counts is the time that the server computed."""
+    pid = table(db, "select pg_backend_pid() as pid")[0]["pid"]
+    if not Path(f"/proc/{pid}/stat").exists():
+        pytest.skip("the processor time of the server cannot be seen from here")
     taken = {}
     for size in (1000, 10_000):
         nodes = [n(f"n{i}") for i in range(size)]
         edges = [e(f"n{i // 2}", f"n{i}") for i in range(1, size)] + [
             e(f"n{i}", f"n{i + 1}") for i in range(2, size - 1, 2)
         ]
-        began = time.monotonic()
+        began = computed(pid)
         made = submit(db, nodes, edges)
-        taken[size] = time.monotonic() - began
+        taken[size] = computed(pid) - began
         assert len(made) == size
     assert taken[10_000] < 30 * taken[1000] + 1
 

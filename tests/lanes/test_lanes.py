@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sql import claim, create, one, refused, rows, table, take, violations
+from tests.sql import claim, create, one, refused, rows, rung, table, take, violations
 
 STATES = ["active", "paused", "draining", "disabled"]
 
@@ -102,9 +102,9 @@ def test_a_lane_that_opens_again_rings_for_those_who_wait(db, connect):
     listener = connect()
     listener.execute("listen ff_lane")
     set_state(db, "disabled")
-    assert list(listener.notifies(timeout=0.05)) == []
+    assert rung(listener) == []
     set_state(db, "active")
-    assert [n.payload for n in listener.notifies(timeout=1, stop_after=1)] == ["default"]
+    assert rung(listener) == [("ff_lane", "default")]
 
 
 @pytest.mark.parametrize(

@@ -139,15 +139,16 @@ def test_a_directory_that_looks_like_a_pattern_is_read(database, tmp_path):
 
 
 def test_settings_of_the_database_do_not_get_in_the_way(database, release):
-    for setting in (
-        "default_transaction_isolation = 'serializable'",
-        "statement_timeout = '200ms'",
-        "idle_in_transaction_session_timeout = '200ms'",
-        "lock_timeout = '200ms'",
-        "check_function_bodies = off",
-        "default_transaction_read_only = on",
-    ):
-        database.rows(f"alter database {database.name} set {setting}")
+    with database.connect() as conn:  # one session from before: they would get in the way of this test, too
+        for setting in (
+            "default_transaction_isolation = 'serializable'",
+            "statement_timeout = '200ms'",
+            "idle_in_transaction_session_timeout = '200ms'",
+            "lock_timeout = '200ms'",
+            "check_function_bodies = off",
+            "default_transaction_read_only = on",
+        ):
+            conn.execute(f"alter database {database.name} set {setting}")
     release.migration("0002.slow", "select pg_sleep(0.5);").function("ff_x")
     assert migrate(database.dsn, db=release.tree).applied == ("0001.core", "0002.slow")
 

@@ -57,18 +57,25 @@ def test_a_migration_and_the_record_of_it_are_one_transaction(database, release,
 
 
 def test_the_last_statement_of_a_killed_run_may_still_be_at_work(database, release, runner):
-    release.migration("0002.slow", "create table ff_slow (id int); select pg_sleep(0.5);")
-    process = runner.start(database.dsn, release.root)
-    runner.go(process)
-    sleeping = (
-        "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'"
-    )
-    while not database.one(sleeping):
-        time.sleep(0.02)
-    process.kill()
-    process.wait()
-    assert database.one(sleeping) == 1
-    assert migrate(database.dsn, db=release.tree).applied == ("0002.slow",)
+    """It waits for a lock that this test has. A backend does not notice the end of its client while it waits."""
+    release.migration("0002.slow", "create table ff_slow (id int); select pg_advisory_xact_lock_shared(7);")
+    waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    with ThreadPoolExecutor(1) as pool, database.connect() as gate:
+        gate.execute("select pg_advisory_lock(7)")
+        process = runner.start(database.dsn, release.root)
+        runner.go(process)
+        while database.one(waiting) < 1:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.02)
+        process.kill()
+        process.wait()
+        assert database.one(waiting) == 1
+        again = pool.submit(migrate, database.dsn, db=release.tree)
+        while database.one(waiting) < 2:
+            assert not again.done(), again.result()
+            time.sleep(0.02)
+        gate.execute("select pg_advisory_unlock(7)")
+        assert again.result(90).applied == ("0002.slow",)
 
 
 def test_the_commit_of_a_killed_run_may_come_after_its_guard_is_gone(database, release):
@@ -88,7 +95,7 @@ def test_six_runs_at_once_on_an_empty_database_apply_everything_once(database, l
     processes = [runner.start(database.dsn, large.root) for _ in range(6)]
     for process in processes:
         runner.go(process)
-    outputs = [process.communicate(timeout=60) for process in processes]
+    outputs = [process.communicate(timeout=90) for process in processes]
     assert [process.returncode for process in processes] == [0] * 6, outputs
     assert sorted(int(out) for out, _ in outputs) == [0, 0, 0, 0, 0, 7]
     assert database.one("select count(*) from _yoyo_log") == 7
@@ -99,7 +106,7 @@ def test_runs_that_wait_do_not_hold_up_an_index_that_is_built_concurrently(datab
     processes = [runner.start(database.dsn, release.root) for _ in range(4)]
     for process in processes:
         runner.go(process)
-    outputs = [process.communicate(timeout=20) for process in processes]
+    outputs = [process.communicate(timeout=90) for process in processes]
     assert [process.returncode for process in processes] == [0] * 4, outputs
     assert database.one("select indisvalid from pg_index where indexrelid = 'ff_thing_name'::regclass")
 
@@ -158,7 +165,7 @@ def test_migrations_of_several_databases_of_one_server_create_the_roles_together
     processes = [runner.start(database.dsn, release.root) for database in databases]
     for process in processes:
         runner.go(process)
-    outputs = [process.communicate(timeout=30) for process in processes]
+    outputs = [process.communicate(timeout=90) for process in processes]
     assert [process.returncode for process in processes] == [0] * 4, outputs
     assert databases[0].one(r"select count(*) from pg_roles where rolname like 'ff\_%'") == 6
 
@@ -168,14 +175,26 @@ def test_a_migration_that_gives_way_in_a_deadlock_is_tried_again(database, relea
     """A caller has the second table and waits for the first, which the release has already."""
     release.migration("0002.more", "create table ff_more (id int);", "drop table ff_more;")
     migrate(database.dsn, db=release.tree)
-    both = "alter table ff_thing add column if not exists a int; alter table ff_more add column if not exists a int;"
+    # Between the two it waits, while the caller has its lock, until the caller waits for the first table.
+    meet = """
+        do $$ begin
+            while not pg_try_advisory_xact_lock_shared(7)
+                  and not exists (select from pg_locks l where l.relation = 'ff_thing'::regclass and not l.granted) loop
+                perform pg_sleep(0.01);
+            end loop;
+        end $$;"""
+    first, second = (
+        f"alter table {name} add column if not exists a int;" for name in ("ff_thing", "ff_more")
+    )
+    both = first + meet + second
     if where == "a migration":
         release.migration("0003.both", both)
     else:
         release.file("98_rules.sql", both)
     impatient = make_conninfo(database.dsn, options="-cdeadlock_timeout=50ms")
     with ThreadPoolExecutor(1) as pool, database.connect(autocommit=False) as caller:
-        caller.execute("set deadlock_timeout = '60s'")
+        caller.execute("set deadlock_timeout = '90s'")
+        caller.execute("select pg_advisory_xact_lock(7)")
         caller.execute("select from ff_more")
         migrating = pool.submit(migrate, impatient, db=release.tree)
         holds = (
@@ -186,7 +205,7 @@ def test_a_migration_that_gives_way_in_a_deadlock_is_tried_again(database, relea
             assert not migrating.done()
         caller.execute("select from ff_thing")  # only a deadlock lets it through
         caller.commit()
-        report = migrating.result(60)
+        report = migrating.result(90)
     assert report.applied == (("0003.both",) if where == "a migration" else ())
     assert check(database.dsn, db=release.tree).status is Status.CURRENT
     assert database.one("select count(*) from pg_attribute where attname = 'a' and not attisdropped") == 2

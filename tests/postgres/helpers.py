@@ -17,7 +17,7 @@ from pyff.postgres import find
 Run = Callable[..., subprocess.Popen[str]]
 
 
-def until(condition: Callable[[], object], seconds: float = 15, explain: Callable[[], object] = str) -> None:
+def until(condition: Callable[[], object], seconds: float = 90, explain: Callable[[], object] = str) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"still not so after {seconds} s: {explain()}"

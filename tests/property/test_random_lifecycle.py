@@ -11,6 +11,7 @@ from tests.property.driver import Client
 from tests.sql import one, table, violations
 
 SECONDS = 6
+PATIENCE = 90  # on a machine that is busy with something else
 
 
 def results(db):
@@ -36,6 +37,8 @@ def results(db):
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     deadline=None,
+    derandomize=True,
+    database=None,
     max_examples=25,
 )
 @given(seed=st.integers(0, 2**32), steps=st.lists(st.integers(0, 200), min_size=20, max_size=120))
@@ -54,8 +57,11 @@ def test_concurrent_clients_leave_a_sound_database(db, connect):
     clients = [Client(connect(), seed) for seed in range(6)]
     stop = time.monotonic() + SECONDS
 
+    def enough() -> bool:
+        return sum(client.counts["complete"] for client in clients) > 50
+
     def work(client: Client) -> None:
-        while time.monotonic() < stop:
+        while (now := time.monotonic()) < stop or (not enough() and now < stop + PATIENCE):
             client.step()
 
     with ThreadPoolExecutor(len(clients)) as pool:

@@ -94,7 +94,7 @@ def test_a_request_waits_for_the_holder_of_its_key_and_creates_if_that_one_rolls
         answer = pool.submit(one, waiter, "ff_create_execution", lane_id="default", idempotency_key="k")
         wait_for_lock(db, waiter)
         holder.rollback()
-        assert answer.result(10)["outcome"] == "created"
+        assert answer.result(90)["outcome"] == "created"
 
 
 def test_concurrent_requests_with_one_execution_id_create_one_execution(db, connect):
@@ -161,7 +161,7 @@ def test_a_waiter_judges_the_lease_by_the_time_it_got_the_lock(db, connect, cloc
         clock.advance(1000)
         holder.rollback()
         with pytest.raises(psycopg.Error) as caught:
-            answer.result(10)
+            answer.result(90)
     assert caught.value.sqlstate == "WF402"
 
 

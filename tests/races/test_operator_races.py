@@ -125,7 +125,7 @@ def race(db, clock, holder, waiter, first, second, row, *, commit, late=False):
             holder.commit()
         else:
             holder.rollback()
-        return answer, other.result(10)
+        return answer, other.result(90)
 
 
 CLOCK_STANDS_STILL = pytest.mark.read_committed(

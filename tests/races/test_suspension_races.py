@@ -34,7 +34,7 @@ def in_order(db, connect, first, second):
         wait_for_lock(db, waiter)
         holder.commit()
         try:
-            return answer, later.result(30)
+            return answer, later.result(90)
         except psycopg.Error as error:
             return answer, error.sqlstate
 
@@ -110,7 +110,7 @@ def test_a_signal_that_waited_past_the_deadline_is_judged_by_the_time_it_got_the
         clock.advance(1)
         holder.rollback()
         with pytest.raises(psycopg.Error) as caught:
-            later.result(30)
+            later.result(90)
     assert caught.value.sqlstate == CLOSED
     assert expire(db, claim)["outcome"] == "failed"
 
@@ -311,7 +311,7 @@ def test_rotations_under_load_refuse_no_token_within_its_grace_and_accept_none_a
             wait_for("r4")
         finally:
             stop.set()
-        assert sum(job.result(60) for job in jobs) >= 80
+        assert sum(job.result(90) for job in jobs) >= 80
     keys = {k["kid"]: k["expires_at_ms"] for k in rows(db, "ff_list_waitpoint_hmac_kids")}
     assert keys == {"r0": now + 1000, "r1": now + 2000, "r2": now + 3000, "r3": now + 4000, "r4": None}
     by_kid = {point["waitpoint_token"].split(":")[0]: (claim, point) for claim, point in minted}

@@ -5,7 +5,7 @@ import threading
 import psycopg
 import pytest
 
-from tests.sql import create, one, refused, rows, take, violations
+from tests.sql import create, one, refused, rows, take, violations, wait_for_lock
 
 LEVELS = list(psycopg.IsolationLevel)[1:]
 
@@ -92,6 +92,7 @@ def test_a_step_that_waits_for_the_execution_is_judged_by_what_it_finds(db, conn
 
     thread = threading.Thread(target=run)
     thread.start()
+    wait_for_lock(db, worker)
     operator.commit()
     thread.join()
     assert failures == []

@@ -7,25 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from tests.sql import execution, one, refused, rows, table, take, violations
+from tests.sql import execution, one, refused, rows, rung, table, take, violations
 from tests.streams.support import append, attempt, info, tail, where
 
 
 def watch(db, row, **args):
     return one(db, "ff_watch_stream", **where(row), **args)["channel"]
-
-
-def rung(listener):
-    """What has rung; after it a bell that certainly rings, so that nothing is missed by being too quick."""
-    listener.execute("listen pyff_test_end")
-    listener.execute("notify pyff_test_end")
-    found = []
-    for note in listener.notifies(timeout=10):
-        if note.channel == "pyff_test_end":
-            break
-        found.append((note.channel, note.payload))
-    listener.execute("unlisten pyff_test_end")
-    return found
 
 
 @pytest.mark.own_session("LISTEN")
@@ -220,7 +207,7 @@ class TestBlocking:
             while not table(db, query, reader.info.backend_pid):
                 pass
             append(db, row, b"there")
-            assert [f["payload"] for f in waiting.result(20)] == [b"there"]
+            assert [f["payload"] for f in waiting.result(90)] == [b"there"]
 
     @pytest.mark.read_committed("a wait inside a snapshot could see nothing, and is refused")
     @pytest.mark.own_session("asks the server about its own process")
@@ -233,7 +220,7 @@ class TestBlocking:
             while not table(db, query, reader.info.backend_pid):
                 pass
             one(db, "ff_complete", handle=row["handle"])
-            assert waiting.result(20) == []
+            assert waiting.result(90) == []
 
     @pytest.mark.read_committed("a wait inside a snapshot could see nothing, and is refused")
     def test_a_closed_stream_is_not_waited_for(self, db):
@@ -281,7 +268,7 @@ class TestBlocking:
                 pass
             assert found == [{"backend_xid": None}]
             one(db, "ff_complete", handle=row["handle"])
-            waiting.result(20)
+            waiting.result(90)
 
 
 def test_writers_of_one_stream_take_turns_and_a_tail_misses_none(db, connect):

@@ -30,7 +30,7 @@ def signal(dsn, claim, point, *options, token=None, name="approve", **env):
         env={**os.environ, "PYFF_DSN": dsn, **env},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

@@ -65,7 +65,7 @@ def test_a_key_that_is_killed_while_a_delivery_waits_opens_nothing(db, connect):
         one(db, "ff_rotate_waitpoint_hmac_secret", new_kid="k2", grace_ms=0)
         holder.rollback()
         with refused("token_expired"):
-            answer.result(30)
+            answer.result(90)
     assert signals(db, claim) == []
 
 
@@ -80,7 +80,7 @@ def bind_while_it_is_made(db, connect, condition, made, *more):
         answer = pool.submit(suspend, worker, claim["handle"], condition, waitpoints=bind)
         wait_for_lock(db, worker)
         maker.commit()
-        return answer.result(30)
+        return answer.result(90)
 
 
 @pytest.mark.parametrize(
@@ -129,10 +129,10 @@ def test_two_first_keys_at_once_are_one_key_or_a_reason_to_try_again(
         wait_for_lock(db, second)
         first.commit()
         if level == "read committed":
-            assert answer.result(30)["outcome"] == outcome
+            assert answer.result(90)["outcome"] == outcome
         else:
             with pytest.raises(psycopg.errors.SerializationFailure):
-                answer.result(30)
+                answer.result(90)
             second.rollback()
             assert one(second, function, **{argument: "k1"})["outcome"] == outcome
     second.commit()
@@ -162,7 +162,7 @@ def test_chosen_ids_are_taken_in_their_own_order(db, connect):
         finally:
             holder.rollback()
         with refused("waitpoint_conflict") as refusal:
-            answer.result(30)
+            answer.result(90)
     assert created["outcome"] == "created"
     assert refusal.detail["waitpoint_id"] == str(high)
 

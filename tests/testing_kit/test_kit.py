@@ -283,7 +283,7 @@ def test_the_plugin_serves_a_users_own_suite(tmp_path):
         env={**os.environ, "PYTHONPATH": f"{ROOT}:{tmp_path}"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

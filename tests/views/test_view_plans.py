@@ -15,16 +15,17 @@ ID = "01a1e5d4-d4fc-7ff8-8b8a-71126421d472"
 
 
 @pytest.fixture
-def plan(db):
+def plan(db, dsn):
     """
     The plan of a query as a reader gets it. These tables are small, and reading some of them as a whole would be
-    cheaper; with that forbidden, it is still done where no index serves.
+    cheaper; with that forbidden, it is still done where no index serves. In a database of its own (`dsn`): what other
+    tests have left in a table, and rolled back, would be part of the costs.
     """
-    db.execute("set local enable_seqscan = off")
-    db.execute("set local jit = off")
+    db.execute("set enable_seqscan = off")
+    db.execute("set jit = off")
 
     def explain(query):
-        db.execute("set local role ff_reader")
+        db.execute("set role ff_reader")
         found = table(db, f"explain (analyze, format json, timing off) {query}")
         db.execute("reset role")
         return found[0]["QUERY PLAN"][0]["Plan"]
@@ -122,7 +123,7 @@ def test_what_is_open_is_found_among_what_is_not(db, crowd, plan):
         " (select suspension_id from ff_suspension limit 2)"
     )
     db.execute("analyze ff_suspension")
-    db.execute("set local enable_bitmapscan = off")
+    db.execute("set enable_bitmapscan = off")
     found = scans(plan("select suspension_id from ff_v_suspension where open"))
     indexes = {index for name, _, index, _ in found if name == "ff_suspension"}
     assert indexes <= {"ff_suspension_open", "ff_suspension_listed", "ff_suspension_timeout"}
@@ -183,8 +184,8 @@ def test_the_first_in_line_is_found_by_a_probe_however_long_the_line_is(db, crow
     """Of each lane and set of capabilities; of the inputs, none but theirs is read. Plans are those of large tables."""
     create(db, "one", policy={"quota_policy_id": quota(db)})
     clock.advance(10**6)
-    db.execute("set local enable_bitmapscan = off")
-    db.execute("set local enable_sort = off")
+    db.execute("set enable_bitmapscan = off")
+    db.execute("set enable_sort = off")
     found = plan("select * from ff_v_stuck where kind = 'no_worker'")
     assert {name for name, _, _, _ in scans(found)} >= {"ff_exec_input", "ff_exec_core"}
     heads = len(
@@ -213,7 +214,7 @@ def quota(db):
 
 
 def test_the_rate_of_a_lane_reads_a_bounded_number_of_events(db, crowd, plan):
-    db.execute("set local enable_bitmapscan = off")
+    db.execute("set enable_bitmapscan = off")
     found = plan("select * from ff_v_lane_stats")
     (events,) = [node for node in nodes(found) if node.get("Relation Name") == "ff_event"]
     assert events["Index Name"] == "ff_event_pkey"

@@ -26,7 +26,7 @@ def work(app: App, dsn: str) -> Iterator[Callable[..., Worker]]:
     started: list[Worker] = []
 
     def start(**options: Any) -> Worker:
-        worker = Worker(app, dsn, **{"lease_ttl_ms": 3000, "poll_s": 0.2, "drain_s": 2, **options})
+        worker = Worker(app, dsn, **{"lease_ttl_ms": 30_000, "poll_s": 0.2, "drain_s": 90, **options})
         worker.start()
         started.append(worker)
         return worker
@@ -36,7 +36,7 @@ def work(app: App, dsn: str) -> Iterator[Callable[..., Worker]]:
         worker.stop(0)
 
 
-def until(condition: Callable[[], object], seconds: float = 20) -> None:
+def until(condition: Callable[[], object], seconds: float = 90) -> None:
     """Waits for something that another thread does."""
     end = monotonic() + seconds
     while not condition():

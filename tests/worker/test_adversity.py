@@ -80,9 +80,9 @@ def test_whatever_a_task_raises_it_ends_failed_and_the_worker_goes_on(app, work,
     work()
     failed = raises.enqueue()
     with pytest.raises(TaskFailed) as caught:
-        failed.result(20)
+        failed.result(90)
     assert said in caught.value.reason
-    assert fine.enqueue().result(20) == "fine"
+    assert fine.enqueue().result(90) == "fine"
 
 
 def test_a_result_that_cannot_be_stored_fails_the_task_for_good(app, work, monkeypatch):
@@ -96,7 +96,7 @@ def test_a_result_that_cannot_be_stored_fails_the_task_for_good(app, work, monke
     work()
     handle = large.enqueue()
     with pytest.raises(TaskFailed, match="2000 bytes"):
-        handle.result(20)
+        handle.result(90)
     assert handle.describe().total_attempt_count == 1
 
 
@@ -134,7 +134,7 @@ def test_large_results_go_in_several_calls(app, work, monkeypatch, db):
 
     handles = large.enqueue_many([(n,) for n in range(60)])
     work()
-    assert [len(h.result(20)) for h in handles] == [30_000] * 60
+    assert [len(h.result(90)) for h in handles] == [30_000] * 60
     assert max(sizes) <= 100_000
     assert sum(sizes) == 60 * 30_000
     sound(db)
@@ -170,7 +170,7 @@ def test_steps_side_by_side_are_not_run_again_either(app, work):
 
     work()
     handles = [coroutine.enqueue(), plain.enqueue()]
-    assert [h.result(20) for h in handles] == [[f"{k} {n}" for n in range(5)] for k in ("async", "plain")]
+    assert [h.result(90) for h in handles] == [[f"{k} {n}" for n in range(5)] for k in ("async", "plain")]
     assert sorted(ran) == sorted(f"{k} {n}" for k in ("async", "plain") for n in range(5))
 
 
@@ -181,7 +181,7 @@ def test_a_call_of_the_database_is_not_interrupted_half_way(app, work, connect):
     @app.task()
     def reports(ctx: Ctx) -> None:
         begun.set()
-        go.wait(20)
+        go.wait(90)
         try:
             ctx.progress(5)
             told.append("went on")
@@ -191,7 +191,7 @@ def test_a_call_of_the_database_is_not_interrupted_half_way(app, work, connect):
 
     worker = work(lease_ttl_ms=60_000)
     handle = reports.enqueue()
-    begun.wait(20)
+    begun.wait(90)
     blocker, watcher = connect(autocommit=False), connect()
     blocker.execute("select from ff_exec_core for update")
     go.set()
@@ -240,11 +240,11 @@ def test_a_renewal_that_is_refused_because_the_task_has_just_paused_means_nothin
     worker._engine.try_suspend = late(worker._engine.try_suspend)
     worker._engine.delay = late(worker._engine.delay)
     waiting, sleeping = waits.enqueue("wait"), waits.enqueue("sleep")
-    assert sleeping.result(20) == "slept"
+    assert sleeping.result(90) == "slept"
     until(lambda: waiting.state() == "suspended")
     until(lambda: worker.health().paused == 2)
     send_signal(told[0], "yes", conn=engine)
-    assert waiting.result(20) == "yes"
+    assert waiting.result(90) == "yes"
     assert sorted(met) == ["delay", "try_suspend"]
     assert len(told) == 1
     assert worker.health().lost == 0
@@ -260,7 +260,7 @@ def test_a_database_that_hangs_up_in_the_middle_is_no_failure_of_the_task(app, w
         runs.append("plain")
         if runs.count("plain") == 1:
             begun.release()
-            go.wait(20)
+            go.wait(90)
         ctx.emit("x")
         return 1
 
@@ -269,13 +269,13 @@ def test_a_database_that_hangs_up_in_the_middle_is_no_failure_of_the_task(app, w
         runs.append("async")
         if runs.count("async") == 1:
             begun.release()
-            await asyncio.to_thread(go.wait, 20)
+            await asyncio.to_thread(go.wait, 90)
         await ctx.emit("x")
         return 2
 
     worker = work(lease_ttl_ms=60_000)
     handles = [emits.enqueue(), emits_too.enqueue()]
-    begun.acquire(timeout=20), begun.acquire(timeout=20)
+    begun.acquire(timeout=90), begun.acquire(timeout=90)
     blocker = connect(autocommit=False)
     blocker.execute("select from ff_exec_core for update")
     go.set()
@@ -283,7 +283,7 @@ def test_a_database_that_hangs_up_in_the_middle_is_no_failure_of_the_task(app, w
     db.execute(f"select pg_terminate_backend(pid) from ({WAITING}) x")
     until(lambda: worker.health().released == 0 and worker.health().running == 0)
     blocker.rollback()
-    assert [h.result(20) for h in handles] == [1, 2]
+    assert [h.result(90) for h in handles] == [1, 2]
     assert sorted(runs) == ["async", "async", "plain", "plain"]
     assert [h.describe().total_attempt_count for h in handles] == [1, 1]
 
@@ -302,13 +302,13 @@ def test_an_interrupt_and_a_shield_do_not_meet_half_way():
     def interrupt(_: Run) -> None:
         thread = threading.Thread(target=shielded)
         thread.start()
-        thread.join(0.2)
+        thread.join(0.2)  # it cannot end yet
         waiting.append(thread)
 
     run.interrupt, run.recall = interrupt, lambda: recalled.append(True)
     run.lose("lease_revoked")
     run.lose("lease_expired")
-    waiting[0].join(20)
+    waiting[0].join(90)
     assert len(waiting) == 1  # told once
     assert (did, recalled, run.shields) == (["lease_revoked"], [True], 0)
 
@@ -324,7 +324,7 @@ def test_a_step_whose_result_could_not_be_read_again_is_not_recorded(app, work, 
     work()
     handle = uses.enqueue()
     with pytest.raises(TaskFailed, match="expected int, got str"):
-        handle.result(20)
+        handle.result(90)
     assert engine.read_steps(handle.execution_id) == []
 
 
@@ -342,7 +342,7 @@ def test_a_step_with_too_much_to_record_fails_the_task_for_good(app, work, engin
     work()
     handle = uses.enqueue()
     with pytest.raises(TaskFailed, match="1100002 bytes, 1048576 are allowed"):
-        handle.result(20)
+        handle.result(90)
     assert ran == [1]
 
 
@@ -354,7 +354,7 @@ def test_large_payloads_and_results_go_through(app, work):
     work()
     data = os.urandom(3_000_000)
     handles = echo.enqueue_many([(data,) for _ in range(3)])
-    assert all(h.result(20) == data[::-1] for h in handles)
+    assert all(h.result(90) == data[::-1] for h in handles)
 
 
 def test_a_worker_whose_part_has_died_says_so(app, dsn, monkeypatch):
@@ -412,13 +412,13 @@ def test_a_fork_of_a_worker_is_not_the_worker(app, work):
         return 1
 
     worker = work()
-    assert note.enqueue().result(20) == 1
+    assert note.enqueue().result(90) == 1
     pid = os.fork()
     if not pid:
         worker.stop()
         os._exit(0)
     assert os.waitpid(pid, 0)[1] == 0
-    assert note.enqueue().result(20) == 1
+    assert note.enqueue().result(90) == 1
     assert worker.health().state == "running"
 
 
@@ -450,7 +450,7 @@ def test_everything_works_at_the_strictest_isolation_too(app, dsn, db):
     strict = make_conninfo(dsn, options="-c default_transaction_isolation=serializable")
     handles = parent.enqueue_many([(4,) for _ in range(6)])
     with Worker(app, strict, slots=6, poll_s=0.2):
-        assert [h.result(40) for h in handles] == [7] * 6
+        assert [h.result(90) for h in handles] == [7] * 6
     assert db.execute("select max(total_attempt_count) from ff_exec_core").fetchone() == (1,)
     sound(db)
 
@@ -466,7 +466,7 @@ def test_a_coroutine_that_is_cancelled_before_its_first_step_is_reported_too(app
     run = Run("h", "fresh", "{fp:0}:x", "never", None, 0)
     run.task = never
     try:
-        loop._started().call_soon_threadsafe(busy.wait, 20)
+        loop._started().call_soon_threadsafe(busy.wait, 90)
         loop.put([run])
         run.lost = "lease_revoked"
         loop.interrupt(run)
@@ -503,7 +503,7 @@ def test_a_shield_after_a_cancellation_says_so_again(app, work):
 
     worker = work(lease_ttl_ms=60_000, observers=[Notes()])
     handle = tidies.enqueue()
-    begun.wait(20)
+    begun.wait(90)
     until(lambda: worker.health().listening)
     handle.cancel()
     until(lambda: worker.health().leases == 0)
@@ -513,34 +513,38 @@ def test_a_shield_after_a_cancellation_says_so_again(app, work):
 
 def test_a_coroutine_beside_the_task_that_ends_programs_ends_no_other_task(app, work):
     """asyncio lets SystemExit out of its loop, whoever raised it."""
-    begun = threading.Event()
+    begun, ended = threading.Event(), []
 
     async def leaves() -> None:
         raise SystemExit(1)
 
     @app.task()
     async def careless() -> str:
-        begun.wait(20)
+        await asyncio.to_thread(begun.wait, 90)
         beside = asyncio.ensure_future(leaves())
-        await asyncio.sleep(0.05)
+        await asyncio.wait([beside])
+        ended.append("careless")
         return repr(beside.exception())
 
     @app.task()
     async def stops() -> str:
+        await asyncio.to_thread(begun.wait, 90)
         asyncio.get_running_loop().stop()
         await asyncio.sleep(0.05)
+        ended.append("stops")
         return "went on"
 
     @app.task()
     async def bystander() -> str:
         begun.set()
-        await asyncio.sleep(0.2)
+        while len(ended) < 2:
+            await asyncio.sleep(0.01)
         return "not hurt"
 
     worker = work()
     handles = [bystander.enqueue(), careless.enqueue(), stops.enqueue()]
-    assert [h.result(20) for h in handles] == ["not hurt", "SystemExit(1)", "went on"]
-    assert bystander.enqueue().result(20) == "not hurt"
+    assert [h.result(90) for h in handles] == ["not hurt", "SystemExit(1)", "went on"]
+    assert bystander.enqueue().result(90) == "not hurt"
     assert worker.health().healthy
 
 
@@ -567,20 +571,21 @@ def test_an_execution_that_somebody_holds_does_not_keep_the_other_leases_from_be
             raise
         return n
 
-    worker = work(lease_ttl_ms=1500)
+    worker = work(lease_ttl_ms=6000)
     handles = long.enqueue_many([(n,) for n in range(8)])
     for _ in handles:
-        begun.acquire(timeout=20)
+        begun.acquire(timeout=90)
     blocker = connect(autocommit=False)
     blocker.execute(locked(handles[3]))
     until(lambda: told)
     began = worker._state.counters.renewed
-    until(lambda: worker._state.counters.renewed >= began + 3 * 7)
+    worker._keeper.poke()
+    until(lambda: worker._state.counters.renewed >= began + 7)
     assert told == [3]
     go.set()
-    assert [h.result(20) for h in handles if h is not handles[3]] == [0, 1, 2, 4, 5, 6, 7]
+    assert [h.result(90) for h in handles if h is not handles[3]] == [0, 1, 2, 4, 5, 6, 7]
     blocker.rollback()
-    assert handles[3].result(20) == 3
+    assert handles[3].result(90) == 3
 
 
 @pytest.mark.parametrize("ends", ["complete", "fail", "release"])
@@ -592,7 +597,7 @@ def test_an_execution_that_somebody_holds_does_not_keep_other_results_back(app, 
         if ends == "release" and ctx.resumed:
             return "again"
         begun.set()
-        go.wait(20)
+        go.wait(90)
         if ends == "fail":
             raise OSError("no luck")
         if ends == "release":
@@ -606,19 +611,19 @@ def test_an_execution_that_somebody_holds_does_not_keep_other_results_back(app, 
 
     worker = work(lease_ttl_ms=20_000)
     handle = held.enqueue()
-    begun.wait(20)
+    begun.wait(90)
     blocker = connect(autocommit=False)
     blocker.execute(locked(handle))
     go.set()
     until(lambda: worker.health().unacknowledged == 1)
-    assert [h.result(20) for h in quick.enqueue_many([(n,) for n in range(5)])] == [0, 1, 2, 3, 4]
+    assert [h.result(90) for h in quick.enqueue_many([(n,) for n in range(5)])] == [0, 1, 2, 3, 4]
     assert worker.health().unacknowledged == 1
     blocker.rollback()
     if ends == "fail":
         with pytest.raises(TaskFailed, match="no luck"):
-            handle.result(20)
+            handle.result(90)
     else:
-        assert handle.result(20) == ("again" if ends == "release" else "done")
+        assert handle.result(90) == ("again" if ends == "release" else "done")
     until(lambda: worker.health().leases == 0)
     assert handle.describe().total_attempt_count == 1
 
@@ -645,7 +650,7 @@ def test_an_upgrade_that_replaces_a_function_under_a_call_costs_no_result(app, w
         return n
 
     worker = work()
-    assert note.enqueue(1).result(20) == 1
+    assert note.enqueue(1).result(90) == 1
     db.execute(
         REPLACED.format(
             name="ff_complete_many",
@@ -664,7 +669,7 @@ def test_an_upgrade_that_replaces_a_function_under_a_call_costs_no_result(app, w
             given="p_handle, p_delay_until_ms, p_delay_ms",
         )
     )
-    assert [h.result(20) for h in note.enqueue_many([(n,) for n in range(20)])] == list(range(20))
+    assert [h.result(90) for h in note.enqueue_many([(n,) for n in range(20)])] == list(range(20))
     assert worker.health().failed == 0
     assert worker.health().state == "running"
 
@@ -676,7 +681,7 @@ def test_calls_of_the_context_inside_transactions_do_not_wait_for_each_other(app
     @app.task()
     def imports(ctx: Ctx, n: int) -> int:
         def fill(conn: psycopg.Connection) -> int:
-            together.wait(20)
+            together.wait(90)
             ctx.progress(50)
             return n
 
@@ -684,7 +689,7 @@ def test_calls_of_the_context_inside_transactions_do_not_wait_for_each_other(app
 
     work(slots=16, lease_ttl_ms=30_000)
     handles = imports.enqueue_many([(n,) for n in range(10)])
-    assert [h.result(20) for h in handles] == list(range(10))
+    assert [h.result(90) for h in handles] == list(range(10))
 
 
 def test_the_times_at_which_something_becomes_due_are_forgotten_when_they_are_over():
@@ -705,7 +710,7 @@ def test_exceptions_that_are_worth_another_attempt_may_be_given_in_any_way(app, 
         return len(tried)
 
     worker = work()
-    assert flaky.enqueue().result(20) == 2
+    assert flaky.enqueue().result(90) == 2
     assert worker.health().healthy
     with pytest.raises(TypeError, match="on: expected exceptions"):
         Fixed(on=("OSError",))  # type: ignore[arg-type]
@@ -733,14 +738,17 @@ def test_a_worker_behind_a_pooler_does_all_of_it(app, dsn, engine, db):
         await ctx.sleep(10)
         return sum([await ctx.step(f"step {i}", abs, -i) for i in range(8)])
 
-    with pooled(dsn) as through, Worker(app, through, prepare=False, poll_s=0.1, lease_ttl_ms=3000) as worker:
+    with (
+        pooled(dsn) as through,
+        Worker(app, through, prepare=False, poll_s=0.1, lease_ttl_ms=60_000) as worker,
+    ):
         handles = parent.enqueue_many([(3,) for _ in range(4)])
         others = [coroutine.enqueue() for _ in range(4)]
         until(lambda: len(tokens) == 4)
         for token in tokens:
             send_signal(token, "yes", conn=engine)
-        assert [h.result(40) for h in handles] == [28 + 3 + 3] * 4
-        assert [h.result(40) for h in others] == [28] * 4
+        assert [h.result(90) for h in handles] == [28 + 3 + 3] * 4
+        assert [h.result(90) for h in others] == [28] * 4
         assert not worker.health().listening
         assert db.execute("show lock_timeout").fetchone() == ("0",)
     sound(db)

@@ -28,44 +28,44 @@ def test_plain_functions_and_coroutines_run_side_by_side(app, work, db):
 
     work()
     handles = [task.enqueue(n) for n in range(20) for task in (plain, coroutine)]
-    assert [h.result(20) for h in handles] == [n + extra for n in range(20) for extra in (1, 2)]
+    assert [h.result(90) for h in handles] == [n + extra for n in range(20) for extra in (1, 2)]
     sound(db)
 
 
 def test_slots_bound_how_many_run_at_a_time(app, work):
     running, most = set(), []
-    lock = threading.Lock()
+    lock, three = threading.Lock(), threading.Barrier(3)
 
     @app.task()
     def plain(n: int) -> None:
         with lock:
             running.add(n)
             most.append(len(running))
-        time.sleep(0.02)
+        three.wait(90)
         with lock:
             running.discard(n)
 
     handles = plain.enqueue_many([(n,) for n in range(24)])
     work(slots=3)
     for handle in handles:
-        handle.result(20)
+        handle.result(90)
     assert max(most) == 3
 
 
 def test_slots_bound_coroutines_too(app, work):
-    running, most = set(), []
+    running, most, three = set(), [], asyncio.Barrier(3)
 
     @app.task()
     async def coroutine(n: int) -> None:
         running.add(n)
         most.append(len(running))
-        await asyncio.sleep(0.02)
+        await asyncio.wait_for(three.wait(), 90)
         running.discard(n)
 
     handles = coroutine.enqueue_many([(n,) for n in range(24)])
     work(slots=3)
     for handle in handles:
-        handle.result(20)
+        handle.result(90)
     assert max(most) == 3
 
 
@@ -94,7 +94,7 @@ def test_slots_bound_plain_functions_and_coroutines_together(app, work):
     handles = [task.enqueue(k * 60 + n) for n in range(60) for k, task in enumerate((plain, coroutine))]
     worker = work(slots=4)
     worker._state.ahead = 40  # as if the tasks before had been short
-    assert sorted(h.result(20) for h in handles) == list(range(120))
+    assert sorted(h.result(90) for h in handles) == list(range(120))
     assert max(most) <= 4
 
 
@@ -143,28 +143,26 @@ def test_only_a_worker_with_the_needed_capabilities_gets_the_work(app, work):
 
     handle, other = render.enqueue(), plain.enqueue()
     first = work()
-    other.result(20)
+    other.result(90)
     until(lambda: first.health().completed == 1)
     assert handle.state() == "waiting"
     work(capabilities={"gpu", "eu"})
-    assert handle.result(20) == "picture"
+    assert handle.result(90) == "picture"
 
 
 def test_an_idle_worker_hears_of_new_work_before_it_polls(app, work, engine):
-    began = []
+    """It polls once an hour: what comes earlier was announced."""
 
     @app.task()
-    def note() -> None:
-        began.append(time.monotonic())
+    def note() -> None: ...
 
-    note.enqueue()  # makes the lane known: a lane that does not exist yet cannot ring
-    worker = work(poll_s=30)
-    until(lambda: began and worker.health().listening)
+    first = note.enqueue()  # makes the lane known: a lane that does not exist yet cannot ring
+    worker = work(poll_s=3600)
+    first.result(90)
+    until(lambda: worker.health().listening)
     for _ in range(5):
         time.sleep(0.05)
-        sent = time.monotonic()
-        note.enqueue().result(20)
-        assert began[-1] - sent < 5
+        note.enqueue().result(90)
 
 
 def test_what_becomes_due_is_not_left_to_the_next_poll(app, work, engine):
@@ -180,8 +178,8 @@ def test_what_becomes_due_is_not_left_to_the_next_poll(app, work, engine):
         return len(tried)
 
     sleepy.enqueue(delay_ms=86_400_000)  # makes the lane known
-    work(poll_s=60)
-    assert sleepy.enqueue().result(20) == 2
+    work(poll_s=3600)
+    assert sleepy.enqueue().result(90) == 2
 
 
 def test_without_listening_it_polls(app, work):
@@ -190,7 +188,7 @@ def test_without_listening_it_polls(app, work):
         return 1
 
     worker = work(listen=False, poll_s=0.05)
-    assert note.enqueue().result(20) == 1
+    assert note.enqueue().result(90) == 1
     assert not worker.health().listening
 
 
@@ -211,8 +209,8 @@ def test_a_failure_is_retried_by_the_policy(app, work):
     work()
     handle = flaky.enqueue()
     with pytest.raises(TaskFailed, match="RuntimeError: no use"):
-        hopeless.enqueue().result(20)
-    assert handle.result(20) == 3
+        hopeless.enqueue().result(90)
+    assert handle.result(90) == 3
 
 
 def test_an_exception_that_ends_programs_ends_only_the_task(app, work):
@@ -227,7 +225,7 @@ def test_an_exception_that_ends_programs_ends_only_the_task(app, work):
     worker = work()
     for task in (leaves, leaves_too):
         with pytest.raises(TaskFailed):
-            task.enqueue().result(20)
+            task.enqueue().result(90)
     assert worker.health().healthy
 
 
@@ -238,26 +236,34 @@ def test_a_task_that_this_worker_does_not_know_is_left_to_others(app, work, engi
 
     stranger = engine.create_execution("default", execution_kind="stranger")
     work()
-    assert known.enqueue().result(20) == 1
+    assert known.enqueue().result(90) == 1
     until(lambda: engine.read_execution_state(stranger.execution_id).public_state == "delayed")
     row = engine.describe_execution(stranger.execution_id)
     assert (row.retry_count, row.total_attempt_count) == (0, 1)
 
 
 def test_leases_are_renewed_for_as_long_as_a_task_runs(app, work, engine, db):
-    @app.task()
-    def slow() -> str:
-        time.sleep(1.2)
+    """Two tasks run for longer than their first lease lasts, one of them in the way of the event loop."""
+    ttl_ms = 5000
+
+    def outlive(execution_id: str) -> str:
+        first = engine.describe_execution(execution_id)
+        end = time.monotonic() + 90
+        while engine.now_ms() < first.lease_expires_at_ms + 500 and time.monotonic() < end:
+            time.sleep(0.05)
         return "done"
 
     @app.task()
-    async def blocks_the_loop() -> str:
-        time.sleep(1.2)
-        return "done"
+    def slow(ctx: Ctx) -> str:
+        return outlive(ctx.execution_id)
 
-    work(lease_ttl_ms=500)
+    @app.task()
+    async def blocks_the_loop(ctx: AsyncCtx) -> str:
+        return outlive(ctx.execution_id)
+
+    work(lease_ttl_ms=ttl_ms)
     handles = [slow.enqueue(), blocks_the_loop.enqueue()]
-    assert [h.result(20) for h in handles] == ["done", "done"]
+    assert [h.result(90) for h in handles] == ["done", "done"]
     assert [h.describe().total_attempt_count for h in handles] == [1, 1]
 
 
@@ -276,7 +282,7 @@ def test_a_cancellation_reaches_the_task_as_an_exception(app, work, db):
 
     worker = work(lease_ttl_ms=60_000)
     handle = spins.enqueue()
-    begun.wait(20)
+    begun.wait(90)
     until(lambda: worker.health().listening)
     handle.cancel("enough")
     until(lambda: told)
@@ -300,7 +306,7 @@ def test_a_cancellation_reaches_a_coroutine_as_cancelled_error(app, work):
 
     worker = work(lease_ttl_ms=60_000)
     handle = sleeps.enqueue()
-    begun.wait(20)
+    begun.wait(90)
     until(lambda: worker.health().listening)
     handle.cancel("enough")
     until(lambda: told == [True])
@@ -314,12 +320,12 @@ def test_a_cancelled_task_that_returns_a_result_all_the_same_is_not_believed(app
     def stubborn(ctx: Ctx) -> str:
         with ctx.shield():
             begun.set()
-            go.wait(20)
+            go.wait(90)
             return "result"
 
     worker = work(lease_ttl_ms=600)
     handle = stubborn.enqueue()
-    begun.wait(20)
+    begun.wait(90)
     handle.cancel()
     go.set()
     until(lambda: worker.health().lost == 1)
@@ -344,11 +350,11 @@ def test_an_interrupt_does_not_hit_the_next_task_of_the_slot(app, work):
     for _ in range(5):
         begun.clear()
         handle = victim.enqueue()
-        begun.wait(20)
+        begun.wait(90)
         until(lambda: worker.health().listening)
         after = next_one.enqueue_many([(n,) for n in range(20)])
         handle.cancel()
-        assert [h.result(20) for h in after] == [1999000 + n for n in range(20)]
+        assert [h.result(90) for h in after] == [1999000 + n for n in range(20)]
 
 
 def test_a_task_whose_lease_cannot_be_renewed_is_stopped_by_the_worker_itself(app, work, db):
@@ -362,17 +368,16 @@ def test_a_task_whose_lease_cannot_be_renewed_is_stopped_by_the_worker_itself(ap
             while True:
                 time.sleep(0.001)
         except TaskCancelled as error:
-            told.append((time.monotonic(), str(error)))
+            told.append(str(error))
             raise
 
     worker = work(lease_ttl_ms=900, listen=False)
     keeper_call = worker._links["renew"].call
     worker._links["renew"].call = lambda sql, arguments: time.sleep(0.2) or []
     spins.enqueue()
-    begun.wait(20)
-    sent = time.monotonic()
+    begun.wait(90)
     until(lambda: told)
-    assert told[0][0] - sent < 5
+    assert len(told) == 1
     worker._links["renew"].call = keeper_call
     until(lambda: worker.health().lost == 1)
 
@@ -380,7 +385,7 @@ def test_a_task_whose_lease_cannot_be_renewed_is_stopped_by_the_worker_itself(ap
 def test_an_attempt_that_takes_too_long_is_stopped_and_retried(app, work):
     tried = []
 
-    @app.task(timeout_ms=300, retry=Fixed(max=1, delay_ms=0))
+    @app.task(timeout_ms=300, retry=Fixed(max=100, delay_ms=0))  # a later attempt may take too long, too
     def hangs() -> str:
         tried.append(1)
         while len(tried) == 1:
@@ -388,7 +393,7 @@ def test_an_attempt_that_takes_too_long_is_stopped_and_retried(app, work):
         return "second"
 
     work()
-    assert hangs.enqueue().result(20) == "second"
+    assert hangs.enqueue().result(90) == "second"
 
 
 def test_stopping_lets_running_tasks_finish_and_gives_the_rest_back(app, work, db):
@@ -403,7 +408,7 @@ def test_stopping_lets_running_tasks_finish_and_gives_the_rest_back(app, work, d
     handles = slow.enqueue_many([(n,) for n in range(40)])
     worker = work(slots=2)
     worker._state.ahead = 20  # as if the tasks before had been short
-    begun.wait(20)
+    begun.wait(90)
     worker.stop()
     states = [h.state() for h in handles]
     assert states.count("completed") >= 2
@@ -412,7 +417,7 @@ def test_stopping_lets_running_tasks_finish_and_gives_the_rest_back(app, work, d
     assert worker.health().leases == 0
     assert db.execute("select count(*) from ff_worker_registry").fetchone()[0] == 0
     other = work(slots=16)
-    assert [h.result(20) for h in handles] == list(range(40))
+    assert [h.result(90) for h in handles] == list(range(40))
     until(lambda: other.health().leases == 0)
     assert db.execute("select max(lease_reclaim_count), max(retry_count) from ff_exec_core").fetchone() == (
         0,
@@ -437,12 +442,13 @@ def test_a_task_that_does_not_end_in_time_is_interrupted_and_given_back(app, wor
 
     handle = spins.enqueue()
     worker = work()
-    begun.wait(20)
+    begun.wait(90)
     worker.stop(0.05)
+    until(lambda: told)
     assert len(told) == 1
     assert handle.state() == "resumable"
     work()
-    assert handle.result(20) == "finished elsewhere"
+    assert handle.result(90) == "finished elsewhere"
     assert handle.describe().total_attempt_count == 1
 
 
@@ -455,17 +461,17 @@ def test_a_task_that_cannot_be_interrupted_is_given_back_and_its_late_result_is_
             return "other"
         with ctx.shield():
             begun.set()
-            go.wait(20)
+            go.wait(90)
         return "late"
 
     handle = stuck.enqueue()
     worker = work()
-    begun.wait(20)
+    begun.wait(90)
     worker.stop(0)
     assert handle.state() == "resumable"
     go.set()
     work()
-    assert handle.result(20) == "other"
+    assert handle.result(90) == "other"
 
 
 def test_what_was_claimed_ahead_is_left_to_others_when_the_slots_are_at_something_long(app, work, db):
@@ -477,11 +483,11 @@ def test_what_was_claimed_ahead_is_left_to_others_when_the_slots_are_at_somethin
 
     @app.task(priority=9)
     def long(n: int) -> None:
-        go.wait(30)
+        go.wait(90)
 
     first = work(slots=2)
     for handle in quick.enqueue_many([(n,) for n in range(200)]):
-        handle.result(20)
+        handle.result(90)
     until(lambda: first.health().completed == 200)
     long.enqueue_many([(n,) for n in range(2)])
     until(lambda: first.health().running == 2)
@@ -489,7 +495,7 @@ def test_what_was_claimed_ahead_is_left_to_others_when_the_slots_are_at_somethin
     more = quick.enqueue_many([(n,) for n in range(50)])
     until(lambda: first.health().released == 50)
     work(slots=2)
-    assert [h.result(20) for h in more] == list(range(50))
+    assert [h.result(90) for h in more] == list(range(50))
     go.set()
     assert db.execute("select max(total_attempt_count), max(retry_count) from ff_exec_core").fetchone() == (
         1,
@@ -535,7 +541,7 @@ def test_waits_and_children_go_through_real_slots(app, work, db, engine):
     until(lambda: tokens)
     until(lambda: handle.state() == "suspended")
     send_signal(tokens[0], "go", conn=engine)
-    assert handle.result(20) == 5
+    assert handle.result(90) == 5
     assert worker.health().paused >= 2
     until(lambda: worker.health().leases == 0)
     sound(db)
@@ -547,12 +553,12 @@ def test_health_tells_what_is_going_on(app, work, dsn):
     @app.task()
     def waits() -> None:
         begun.set()
-        go.wait(20)
+        go.wait(90)
 
     assert Worker(app, dsn).health().state == "new"
     worker = work()
     waits.enqueue()
-    begun.wait(20)
+    begun.wait(90)
     until(lambda: worker.health().last_renewal_age_s is not None)
     health = worker.health()
     assert health.healthy
@@ -565,8 +571,10 @@ def test_health_tells_what_is_going_on(app, work, dsn):
 def test_a_worker_that_cannot_claim_is_not_healthy(app, work):
     worker = work()
     until(lambda: worker.health().healthy)
+    worker._state.draining.set()  # ends the thread that claims
+    worker._state.room.set()
+    worker._background["claim"].join()
     worker._state.last_claim -= 60
-    worker._lanes.empty("default", worker._lanes.rung("default"), 60)
     assert not worker.health().healthy
 
 
@@ -576,7 +584,7 @@ def test_connections_that_break_are_made_again(app, work, db):
         time.sleep(0.01)
         return n
 
-    worker = work()
+    worker = work(lease_ttl_ms=3000)  # a claim whose answer is lost is taken over when its lease is over
     handles = note.enqueue_many([(n,) for n in range(300)])
     for _ in range(3):
         time.sleep(0.1)
@@ -584,7 +592,7 @@ def test_connections_that_break_are_made_again(app, work, db):
             "select pg_terminate_backend(pid) from pg_stat_activity"
             " where datname = current_database() and application_name = 'pyff-worker'"
         )
-    assert [h.result(20) for h in handles] == list(range(300))
+    assert [h.result(90) for h in handles] == list(range(300))
     until(lambda: worker.health().healthy and worker.health().listening)
     sound(db)
 
@@ -607,9 +615,9 @@ def test_a_task_does_not_notice_that_the_database_hung_up(app, work, db):
     async def coroutine(ctx: AsyncCtx, n: int) -> int:
         return sum([await ctx.step(f"step {i}", abs, -i) for i in range(15)])
 
-    work(lease_ttl_ms=20_000)
+    work(lease_ttl_ms=120_000)
     handles = [task.enqueue(n) for n in range(15) for task in (plain, coroutine)]
-    end = time.monotonic() + 30
+    end = time.monotonic() + 90
     while any(h.state() != "completed" for h in handles) and time.monotonic() < end:
         db.execute(
             "select pg_terminate_backend(pid) from pg_stat_activity"
@@ -633,17 +641,18 @@ def test_a_call_that_gets_no_answer_is_given_up(app, work, connect):
     def note() -> int:
         return 1
 
-    worker = work()
-    assert note.enqueue().result(20) == 1
-    worker._watch._call_timeout_s = 0.3
+    worker = work(lease_ttl_ms=3000)  # a claim whose answer is lost is taken over when its lease is over
+    assert note.enqueue().result(90) == 1
     blocker = connect(autocommit=False)
     handle = note.enqueue()
-    blocker.execute("lock table ff_lane_registry in access exclusive mode")
     aborted = worker._links["claim"].connected
+    blocker.execute("lock table ff_lane_registry in access exclusive mode")
+    worker._watch._call_timeout_s = 0.3
     worker._rung_all()
     until(lambda: worker._claimer._patience.failures > 0)
+    worker._watch._call_timeout_s = 30.0
     blocker.rollback()
-    assert handle.result(20) == 1
+    assert handle.result(90) == 1
     assert aborted
 
 
@@ -678,8 +687,8 @@ def test_an_observer_sees_every_run(app, work):
         raise OSError
 
     work(observers=[Notes()])
-    good.enqueue().result(20)
+    good.enqueue().result(90)
     with pytest.raises(TaskFailed):
-        bad.enqueue().result(20)
+        bad.enqueue().result(90)
     until(lambda: len(seen) == 4)
     assert sorted(seen) == [("claimed", "bad"), ("claimed", "good"), ("complete", "good"), ("fail", "bad")]
