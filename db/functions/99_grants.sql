@@ -7,7 +7,7 @@ declare
     v_read text[] := '{ff_handle_encode, ff_handle_decode, ff_describe_execution, ff_read_execution_state,
         ff_read_execution_info, ff_read_execution_context, ff_read_current_attempt_index, ff_read_total_attempt_count,
         ff_get_execution_namespace, ff_get_execution_result, ff_list_attempts, ff_read_exec_core_fields,
-        ff_list_executions, ff_get_execution_tag, ff_list_lanes, ff_list_workers, ff_list_expired_leases,
+        ff_list_executions, ff_list_children, ff_get_execution_tag, ff_list_lanes, ff_list_workers, ff_list_expired_leases,
         ff_get_budget_status, ff_read_budget_usage_and_limits,
         ff_stream_info, ff_read_stream, ff_tail_stream, ff_watch_stream, ff_read_summary, ff_read_events,
         ff_read_completions, ff_read_lease_events, ff_read_suspension_events, ff_read_signal_events,

@@ -67,6 +67,7 @@ from pyff._generated.results import (
     IssueClaimGrantResult,
     IssueReclaimGrantResult,
     ListAttemptsRow,
+    ListChildrenRow,
     ListEdgeGroupsRow,
     ListExecutionsRow,
     ListExpiredLeasesRow,
@@ -873,6 +874,8 @@ class Methods(ABC):
         execution_id: str | None = None,
         payload_encoding: str | None = None,
         creator: str = "",
+        parent_execution_id: str | None = None,
+        detached: bool = False,
         conn: Connection[object] | None = None,
     ) -> CreateExecutionResult:
         """Submits one execution to a lane. An unknown lane is registered. It is claimable at once, or when
@@ -884,11 +887,15 @@ class Methods(ABC):
         them get it. flow_id: makes it a member of that flow, which opens again if it had completed or
         failed. execution_id: an id of the caller's choice, once. The same request again answers duplicate;
         after the execution was deleted the id is refused as long as events or an idempotency key of it are
-        kept.
+        kept. parent_execution_id: makes it a child of that execution, of any namespace. When the parent
+        ends other than by success, a child that has not ended is cancelled with the reason parent_ended,
+        whether or not it runs; when the parent is replayed, so is a child that did not succeed. detached:
+        the child is listed, but goes its own way, and may be created when the parent has ended.
 
         Raises: InvalidInput, PayloadTooLarge, InvalidLaneId, InvalidPolicy, InvalidCapabilities,
         InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, InvalidExecutionId, PartitionMismatch,
-        FlowNotFound, IdempotencyConflict, ExecutionIdConflict, LaneNotAccepting, FlowAlreadyTerminal.
+        FlowNotFound, IdempotencyConflict, ExecutionIdConflict, LaneNotAccepting, FlowAlreadyTerminal,
+        ExecutionNotFound, ExecutionAlreadyTerminal.
         """
         return self._call(
             statements.CREATE_EXECUTION,
@@ -909,6 +916,8 @@ class Methods(ABC):
                 "execution_id": execution_id,
                 "payload_encoding": payload_encoding,
                 "creator": creator,
+                "parent_execution_id": parent_execution_id,
+                "detached": detached,
             },
             conn,
         )
@@ -1375,6 +1384,9 @@ class Methods(ABC):
         self, *, limit: int = 200, conn: Connection[object] | None = None
     ) -> SweepResult:
         """Cancels members that a decided group no longer needs and that were busy when it was decided.
+        Cancels the children of executions that ended other than by success, and replays those of replayed
+        ones, if there were too many, they were busy, or they were created at the same time. Counts checks
+        of parents that turn out to need nothing as well.
 
         Raises: InvalidInput.
         """
@@ -1737,6 +1749,25 @@ class Methods(ABC):
         Raises: InvalidInput, InvalidExecutionId.
         """
         return self._call(statements.LIST_ATTEMPTS, {"execution_id": execution_id}, conn)
+
+    def list_children(
+        self,
+        execution_id: str,
+        *,
+        after: str | None = None,
+        limit: int = 100,
+        conn: Connection[object] | None = None,
+    ) -> list[ListChildrenRow]:
+        """The executions that were created with this one as their parent, in the order of their creation.
+        after: the cursor of the last row read; it stays valid when that row is gone. Children are listed
+        as long as they are kept, also when the parent has been deleted. No rows: it has no children, or
+        there is no such execution.
+
+        Raises: InvalidInput, InvalidExecutionId, InvalidCursor.
+        """
+        return self._call(
+            statements.LIST_CHILDREN, {"execution_id": execution_id, "after": after, "limit": limit}, conn
+        )
 
     def list_edge_groups(
         self,
@@ -2800,7 +2831,10 @@ class Methods(ABC):
         """Runs an ended execution again, as often as its policy's max_replay_count allows. Attempts, results
         and the lease epoch are kept; retries and reclaims count from zero; the deadline of the policy
         starts anew. In a flow, children that have not started wait for it again; a skipped member is
-        judged by its upstreams as they are now. The flow, if it had ended, opens.
+        judged by its upstreams as they are now. The flow, if it had ended, opens. Children
+        (p_parent_execution_id of ff_create_execution) that are not detached, did not succeed and may be
+        replayed are replayed too; many of them in the background. A child that is replayed alone after its
+        parent ended other than by success becomes detached.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotTerminal,
         MaxReplaysExhausted, FlowAlreadyTerminal.

@@ -373,6 +373,7 @@ class DescribeExecutionResult:
     progress_updated_at_ms: int | None
     last_transition_at_ms: int
     last_mutation_at_ms: int
+    parent_execution_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -747,6 +748,20 @@ class ListAttemptsRow:
     progress_updated_at_ms: int | None
     release_op: str | None
     release_at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ListChildrenRow:
+    """What ff_list_children returns."""
+
+    cursor: str
+    execution_id: str
+    execution_kind: str
+    lane_id: str
+    public_state: PublicState
+    detached: bool
+    created_at_ms: int
+    terminal_at_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -1810,6 +1825,7 @@ __all__ = [
     "IssueClaimGrantResult",
     "IssueReclaimGrantResult",
     "ListAttemptsRow",
+    "ListChildrenRow",
     "ListEdgeGroupsRow",
     "ListExecutionsRow",
     "ListExpiredLeasesRow",

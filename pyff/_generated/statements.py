@@ -61,6 +61,7 @@ from pyff._generated.results import (
     IssueClaimGrantResult,
     IssueReclaimGrantResult,
     ListAttemptsRow,
+    ListChildrenRow,
     ListEdgeGroupsRow,
     ListExecutionsRow,
     ListExpiredLeasesRow,
@@ -611,7 +612,9 @@ from ff_create_execution(
     p_flow_id => %(flow_id)s::uuid,
     p_execution_id => %(execution_id)s::text,
     p_payload_encoding => %(payload_encoding)s::text,
-    p_creator => %(creator)s::text
+    p_creator => %(creator)s::text,
+    p_parent_execution_id => %(parent_execution_id)s::text,
+    p_detached => %(detached)s::boolean
 )""",
     converting(CreateExecutionResult, {2: public_state}),
     optional={
@@ -630,6 +633,8 @@ from ff_create_execution(
         "execution_id": None,
         "payload_encoding": None,
         "creator": "",
+        "parent_execution_id": None,
+        "detached": False,
     },
     converters={"policy": jsonb, "tags": jsonb, "required_capabilities": array},
 )
@@ -899,7 +904,7 @@ DESCRIBE_EXECUTION: Final[Statement[DescribeExecutionResult | None]] = at_most_o
     attempt_remaining_ms, current_suspension_id, current_waitpoint_id, quota_policy_id, budget_ids,
     created_at_ms, started_at_ms, terminal_at_ms, failure_reason, failure_category,
     cancellation_reason, cancelled_by, progress_pct, progress_message, progress_updated_at_ms,
-    last_transition_at_ms, last_mutation_at_ms
+    last_transition_at_ms, last_mutation_at_ms, parent_execution_id
 from ff_describe_execution(
     p_execution_id => %(execution_id)s::text
 )""",
@@ -1263,6 +1268,19 @@ from ff_list_attempts(
     p_execution_id => %(execution_id)s::text
 )""",
     ListAttemptsRow,
+)
+
+
+LIST_CHILDREN: Final[Statement[list[ListChildrenRow]]] = many(
+    """select cursor, execution_id, execution_kind, lane_id, public_state, detached, created_at_ms,
+    terminal_at_ms
+from ff_list_children(
+    p_execution_id => %(execution_id)s::text,
+    p_after => %(after)s::text,
+    p_limit => %(limit)s::integer
+)""",
+    converting(ListChildrenRow, {4: public_state}),
+    optional={"after": None, "limit": 100},
 )
 
 

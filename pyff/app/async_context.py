@@ -26,6 +26,7 @@ from psycopg import AsyncConnection
 from psycopg.errors import DeadlockDetected, SerializationFailure
 
 from pyff._generated.errors import (
+    ExecutionAlreadyTerminal,
     ExecutionNotActive,
     LeaseExpired,
     LeaseRevoked,
@@ -59,7 +60,7 @@ R3 = TypeVar("R3")
 R4 = TypeVar("R4")
 Ts = TypeVarTuple("Ts")
 
-LOST = (ExecutionNotActive, LeaseExpired, LeaseRevoked, StaleLease)
+LOST = (ExecutionAlreadyTerminal, ExecutionNotActive, LeaseExpired, LeaseRevoked, StaleLease)
 AGAIN = (SerializationFailure, DeadlockDetected)
 OnTimeout = Literal["raise", "fail", "cancel", "expire", "escalate"]
 TIMEOUT = "timeout"
@@ -375,11 +376,19 @@ class AsyncCtx:
         self._pause()
 
     async def spawn(
-        self, task: "Task[*Ts, R]", *args: *Ts, key: str | None = None, tags: Mapping[str, str] | None = None
+        self,
+        task: "Task[*Ts, R]",
+        *args: *Ts,
+        key: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        detached: bool = False,
     ) -> AsyncChild[R]:
         """Submits a call of another task as a child of this one, in the same flow, and goes on. A later run finds the
         same child again, by `key`; without keys the children of one task are told apart by their order. Each counts
         as a recorded step.
+
+        If this task ends other than by success, its children that have not ended are cancelled; if it is replayed,
+        its children that did not succeed are too. `detached` children are independent of both.
 
         The login of the worker needs the role ff_producer as well.
 
@@ -394,6 +403,7 @@ class AsyncCtx:
         options = task.child_options(args)
         if tags:
             options["tags"] = {**options["tags"], **tags}
+        options["detached"] = detached
         outcome = await self._fenced(self._spawn, label, child, options)
         return AsyncChild(child, task.signature.result, self._engine, outcome)
 
@@ -412,7 +422,7 @@ class AsyncCtx:
                 )
                 await self._engine.add_execution_to_flow(flow_id, mine, conn=conn)
             made = await self._engine.create_execution(
-                **options, flow_id=flow_id, execution_id=child, conn=conn
+                **options, flow_id=flow_id, execution_id=child, parent_execution_id=mine, conn=conn
             )
             await self._engine.add_dependency(
                 flow_id,

@@ -30,7 +30,16 @@ WAITPOINTS = {
     "received": "signal_count",
     "expires": "expires_at_ms",
 }
+CHILDREN = {
+    "child": "execution_id",
+    "kind": "execution_kind",
+    "lane": "lane_id",
+    "state": "public_state",
+    "detached": "detached",
+    "created": "created_at_ms",
+}
 NAMED = ("execution_id", "public_state", "lease_live")  # the first line has said it
+PAGE = 100
 DETAILS = (
     *("lifecycle_phase", "ownership_state", "eligibility_state", "blocking_reason"),
     *("terminal_outcome", "attempt_state", "lane_state", "payload_encoding", "policy", "total_attempt_count"),
@@ -45,8 +54,8 @@ def register(commands: Commands) -> None:
         commands,
         "show",
         "show an execution: state, attempts, payload, result",
-        "Shows an execution: its state and why it is in it, its attempts, payload and result, and what it waits for. "
-        "--all prints every column, --json all of it as one object.",
+        "Shows an execution: its state and why it is in it, its attempts, payload and result, what it waits for, "
+        "and its children. --all prints every column, --json all of it as one object.",
         "pyff show '{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07'",
         "pyff show 018f3a2e-7b6c-7d1e-9f00-aabbccddee07 --json | jq .result",
     )
@@ -62,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
         attempts = db.list_attempts(args.execution_id)
         result = db.get_execution_result(args.execution_id)
         waitpoints = _waitpoints(db, found)
+        children = db.list_children(args.execution_id, limit=PAGE)
     payload = context.payload if context else None
     outcome = result.result if result else None
     if args.json:
@@ -73,6 +83,7 @@ def run(args: argparse.Namespace) -> int:
                 "result_encoding": result.result_encoding if result else None,
                 "attempts": [dataclasses.asdict(row) for row in attempts],
                 "waitpoints": [dataclasses.asdict(row) for row in waitpoints],
+                "children": [dataclasses.asdict(row) for row in children],
             }
         )
         return 0
@@ -87,6 +98,9 @@ def run(args: argparse.Namespace) -> int:
     if waitpoints:
         print("\nwaits for signals:")
         print_rows(args, waitpoints, WAITPOINTS, "")
+    if children:
+        print("\nchildren:" if len(children) < PAGE else f"\nchildren (the first {PAGE}):")
+        print_rows(args, children, CHILDREN, "")
     return 0
 
 

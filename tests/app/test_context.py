@@ -13,6 +13,7 @@ from pyff import (
     Backoff,
     Ctx,
     DuplicateStep,
+    ExecutionAlreadyTerminal,
     Fail,
     Fixed,
     LeaseExpired,
@@ -577,6 +578,71 @@ def test_children_are_not_doubled_however_often_the_task_is_run_again(app, engin
     assert handle.result(0) == [0, 1, 2]
     assert sorted(ran) == [0, 1, 2]
     sound(db)
+
+
+def test_children_of_a_task_that_fails_are_cancelled_unless_detached(app, engine, db):
+    ran = []
+
+    @app.task(lane="later")
+    def child(name: str) -> None:
+        ran.append(name)
+
+    @app.task()
+    def parent(ctx: Ctx) -> None:
+        ctx.spawn(child, "attached")
+        ctx.spawn(child, "detached", detached=True)
+        raise Fail("no", retryable=False)
+
+    handle = parent.enqueue()
+    drain(app, db, lanes=["default"])
+    found = {row.detached: row for row in engine.list_children(handle.execution_id)}
+    assert (found[False].public_state, found[True].public_state) == ("cancelled", "waiting")
+    assert engine.describe_execution(found[True].execution_id).parent_execution_id == handle.execution_id
+    drain(app, db)
+    assert ran == ["detached"]
+    sound(db)
+
+
+def test_a_replayed_task_gathers_the_children_that_are_replayed_with_it(app, engine, db):
+    ran, broken = [], [True]
+
+    @app.task()
+    def child(n: int) -> int:
+        ran.append(n)
+        if broken and n == 2:
+            raise Fail("broken", retryable=False)
+        return n
+
+    @app.task()
+    def parent(ctx: Ctx) -> list[int]:
+        return ctx.gather(*[ctx.spawn(child, n) for n in (1, 2)])
+
+    handle = parent.enqueue()
+    drain(app, db)
+    assert handle.describe().public_state == "failed"
+    assert sorted(ran) == [1, 2]
+    broken.clear()
+    engine.replay_execution(handle.execution_id)
+    sound(db)
+    drain(app, db)
+    assert handle.result(0) == [1, 2]
+    assert sorted(ran) == [1, 2, 2]
+    sound(db)
+
+
+def test_a_task_whose_execution_has_ended_spawns_nothing(app, engine, db):
+    @app.task()
+    def child(n: int) -> None: ...
+
+    parent = engine.create_execution("default").execution_id
+    row = engine.claim("default", "w", "w-1")
+    ctx = Ctx(Run(row.handle, "fresh", row.execution_id, "parent", None, 0), engine)
+    ctx.spawn(child, 1)
+    engine.cancel_execution(parent)
+    with pytest.raises(ExecutionAlreadyTerminal):
+        ctx.spawn(child, 2)
+    assert ctx.cancelled
+    assert len(engine.list_children(parent)) == 1
 
 
 def test_progress_and_frames_are_there_for_others(app, engine, db):

@@ -40,6 +40,7 @@ MAY_CALL = {
     "ff_list_attempts": READERS,
     "ff_read_exec_core_fields": READERS,
     "ff_list_executions": READERS,
+    "ff_list_children": READERS,
     "ff_get_execution_tag": READERS,
     "ff_list_lanes": READERS,
     "ff_list_workers": READERS,
@@ -387,7 +388,9 @@ NOT_RAISED = {
     },
     # It creates no member of a flow and names no execution.
     "ff_fire_schedule": {
+        "execution_already_terminal",
         "execution_id_conflict",
+        "execution_not_found",
         "flow_already_terminal",
         "flow_not_found",
         "invalid_execution_id",
@@ -396,7 +399,7 @@ NOT_RAISED = {
 }
 
 # What is raised in them is caught there, or around every call of them.
-CONTAINED = {"ff__sweep_rows", "ff__run_step"}
+CONTAINED = {"ff__sweep_rows", "ff__run_step", "ff__drain_children"}
 
 
 # Called inside a block that catches whatever they raise.
@@ -431,8 +434,8 @@ def test_the_errors_in_a_comment_are_registered_and_cover_what_the_body_raises(d
 
 # Sweeps open a block per row, so that one bad row does not stop the others; ff_submit_flow opens one to say which
 # node an error is about; ff__parse_patch, because PostgreSQL 15 cannot say whether a text is json without trying.
-# ff__admit opens one to drop the lock of a policy that is full; ff__handle_ids one per batch, cheaper than looking at
-# each handle.
+# ff__admit opens one to drop the lock of a policy that is full, ff__lock_parent that of a parent that runs;
+# ff__handle_ids one per batch, cheaper than looking at each handle.
 CATCHES = {
     "ff__admit",
     "ff__handle_ids",
@@ -443,6 +446,8 @@ CATCHES = {
     "ff_dispatch_completions",
     "ff_drain_sibling_cancels",
     "ff__drain_members",
+    "ff__drain_children",
+    "ff__lock_parent",
     "ff_drain_cancel_backlog",
     "ff_project_flows",
     "ff_submit_flow",

@@ -52,6 +52,17 @@ def test_ls_filters_and_goes_through_pages(db, pyff, clock, monkeypatch):
         assert pyff("ls", "--tag", "Bad", *order, code=1)
 
 
+def test_show_lists_the_children_of_an_execution(db, pyff):
+    parent = create(db, "mail")
+    assert "children" not in pyff("show", parent).out
+    child = create(db, "later", parent_execution_id=parent, execution_kind="resize")
+    said = pyff("show", parent).out
+    assert re.search(rf"^  {re.escape(child)} +resize +later +waiting ", said, re.M)
+    (told,) = pyff("show", parent, "--json").object["children"]
+    assert (told["execution_id"], told["detached"]) == (child, False)
+    assert f"parent_execution_id: {parent}\n" in pyff("show", child).out
+
+
 def test_show_tells_everything_about_an_execution(db, pyff):
     create(db, "mail", payload=b"hello \x1b[31m", tags={"app.n": "1"})
     claim = take(db, "mail")

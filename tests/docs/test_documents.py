@@ -109,7 +109,10 @@ PSQL_SAYS = {
         r"hard_breach\|f\|6000\|10000\nterminal_failed\n2\ncancelled\|2\nfailed\|1\nsuccess\|1\nanswer\|completed",
         r"0\nactive\|2\nrate_limited\|3\ncompleted\ncompleted\n0\n1\|3",
     ],
-    "docs/flows.md": [r"(\S+\|\w+\|\S+\n){4}"],
+    "docs/flows.md": [
+        r"(\S+\|\w+\|\S+\n){3}\S+\|\w+\|\S+",
+        r"\S+\|waiting\|f\ncancelled\ncancelled\|parent_ended",
+    ],
 }
 """Lines that must be there."""
 

@@ -245,8 +245,18 @@ begin
             union all select g.execution_id, 'ff_claim_grant' from ff_claim_grant g
             union all select m.execution_id, 'ff_stream_meta' from ff_stream_meta m
             union all select s.execution_id, 'ff_stream_summary' from ff_stream_summary s
+            union all select k.child_id, 'ff_child' from ff_child k
             union all select distinct f.execution_id, 'ff_stream_frame' from ff_stream_frame f) o
      where not exists (select from ff_exec_core c where c.execution_id = o.execution_id)
+    union all
+    select 'parent_ended', ff__wire_id(c.partition_key, c.execution_id), format('its parent is %s', p.public_state)
+      from ff_child k
+      join ff_exec_core c on c.execution_id = k.child_id and c.terminal_outcome = 'none'
+      join ff_exec_core p on p.execution_id = k.parent_id and p.terminal_outcome not in ('none', 'success')
+     where not k.detached
+       and not exists (select from ff_child_work w
+                        where w.parent_id = k.parent_id and w.action in ('check', 'cancel')
+                          and coalesce(w.child_id, k.child_id) = k.child_id)
     union all
     select 'idempotency_key', ff__wire_id(e.partition_key, e.execution_id), 'a live key names this execution with another request'
       from ff_idempotency k

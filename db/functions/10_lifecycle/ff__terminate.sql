@@ -1,5 +1,6 @@
 -- The terminal body: the only way into terminal. The attempt, if one was open, has been ended (ff__end_attempt).
--- One update of the execution, one completion event; a grant is deleted, a slot freed; a member's end is passed on in its flow.
+-- One update of the execution, one completion event; a grant is deleted, a slot freed; a member's end is passed on in its flow;
+-- children of one that did not succeed are cancelled. Whether it has any is asked in the update.
 create or replace function ff__terminate(
     e ff_exec,
     p_outcome text,
@@ -9,6 +10,8 @@ create or replace function ff__terminate(
 ) returns ff_exec
 language plpgsql volatile
 as $$
+declare
+    v_children boolean := false;
 begin
     if e.granted then
         delete from ff_claim_grant g where g.execution_id = e.execution_id;
@@ -38,7 +41,11 @@ begin
             cancelled_by = case when p_outcome = 'cancelled' then p_by end,
             terminal_at_ms = e.now_ms, last_transition_at_ms = e.now_ms, last_mutation_at_ms = e.now_ms,
             last_event_ord = e.ord
-         where c.execution_id = e.execution_id;
+         where c.execution_id = e.execution_id
+        returning p_outcome <> 'success'
+                  and (exists (select from ff_child k where k.parent_id = c.execution_id and not k.detached)
+                       -- A snapshot that may be older than the lock on the execution: cannot be known.
+                       or current_setting('transaction_isolation') <> 'read committed') into v_children;
     end if;
     e := ff__emit(e, 'completion', p_outcome, p_reason, p_outcome);
     if e.limited then
@@ -46,6 +53,9 @@ begin
     end if;
     if e.flow_id is not null then
         perform ff__flow_ended(e, p_outcome);
+    end if;
+    if v_children then
+        perform ff__parent_ended(e.execution_id);
     end if;
     return e;
 end

@@ -1,5 +1,7 @@
 -- Locks: the flow, the idempotency key (waits for a concurrent request with the same one). Replay: by key or by execution id,
--- 'duplicate' with what exists.
+-- 'duplicate' with what exists; like priority, policy and tags the parent is not compared. The parent is not locked: its
+-- lease can be renewed while this transaction is open. If it ends meanwhile, the row in ff_child_work makes maintenance
+-- cancel the child. The parent exists before the child and is never changed, so that there are no cycles.
 create or replace function ff_create_execution(
     p_lane_id text,
     p_execution_kind text default '',
@@ -17,6 +19,8 @@ create or replace function ff_create_execution(
     p_execution_id text default null,
     p_payload_encoding text default null,
     p_creator text default '',
+    p_parent_execution_id text default null,
+    p_detached boolean default false,
     out outcome text,
     out execution_id text,
     out public_state text,
@@ -34,6 +38,9 @@ declare
     v_plain boolean := false;
     v_id uuid;
     v_existing uuid;
+    v_parent uuid;
+    v_parent_state text;
+    v_parent_ended boolean;
     v_hash bytea;
     v_lane_state text;
     v_armed boolean;
@@ -74,6 +81,11 @@ begin
                               jsonb_build_object('execution_id', p_execution_id));
         end if;
     end if;
+    if p_detached is null then
+        perform ff__invalid('p_detached', 'must not be null');
+    elsif p_parent_execution_id is not null then
+        v_parent := ff__execution_uuid(p_parent_execution_id);
+    end if;
     if p_flow_id is not null then
         perform ff__check_partition(p_flow_id, v_id);
         f := ff__lock_flow(p_flow_id);
@@ -100,6 +112,18 @@ begin
         end if;
         if f.public_flow_state = 'cancelled' then
             perform ff__flow_over(f);
+        end if;
+        if p_parent_execution_id is not null then
+            select x.public_state, x.lifecycle_phase = 'terminal' into v_parent_state, v_parent_ended
+              from ff_exec_core x where x.execution_id = v_parent;
+            if not found then
+                perform ff__not_found(p_parent_execution_id);
+            elsif v_parent_ended and not p_detached then
+                perform ff__raise('execution_already_terminal',
+                                  format('parent %s is %s', p_parent_execution_id, v_parent_state),
+                                  jsonb_build_object('execution_id', p_parent_execution_id,
+                                                     'public_state', v_parent_state));
+            end if;
         end if;
         insert into ff_exec_input (
             execution_id, created_at_ms, created_at, namespace, execution_kind, creator, payload, payload_encoding, policy,
@@ -157,6 +181,12 @@ begin
         'none', 'pending_first_attempt',
         p_flow_id, coalesce(f.public_flow_state = 'building', false), v_limited, s.quota_policy_id,
         s.budget_ids);
+    if v_parent is not null then
+        with child as (
+            insert into ff_child (child_id, parent_id, created_at_ms, detached) values (v_id, v_parent, v_now, p_detached)
+        )
+        insert into ff_child_work (parent_id, action) select v_parent, 'check' where not p_detached;
+    end if;
     if v_armed and s.delay_until_ms is null then
         perform ff__wake_lane(p_lane_id);
     end if;
@@ -173,7 +203,7 @@ end
 $$;
 
 comment on function ff_create_execution(text, text, bytea, text, int, jsonb, jsonb, text[], bigint, bigint, bigint,
-                                        text, uuid, text, text, text) is
+                                        text, uuid, text, text, text, text, boolean) is
 $$Submits one execution to a lane. An unknown lane is registered. It is claimable at once, or when its delay ends.
 p_idempotency_key: within policy.dedup_window_ms (7 days) the same request in the same namespace answers duplicate with
 the execution that exists; a different request is refused. p_priority: 0 to 9000, higher first; outside is clamped.
@@ -183,7 +213,11 @@ p_required_capabilities: only workers that have all of them get it.
 p_flow_id: makes it a member of that flow, which opens again if it had completed or failed.
 p_execution_id: an id of the caller's choice, once. The same request again answers duplicate; after the execution was
 deleted the id is refused as long as events or an idempotency key of it are kept.
+p_parent_execution_id: makes it a child of that execution, of any namespace. When the parent ends other than by success, a
+child that has not ended is cancelled with the reason parent_ended, whether or not it runs; when the parent is replayed, so
+is a child that did not succeed. p_detached: the child is listed, but goes its own way, and may be created when the parent
+has ended.
 
 Outcomes: outcome = created | duplicate
 Nullable: public_state, created_at_ms
-Errors: invalid_input, payload_too_large, invalid_lane_id, invalid_policy, invalid_capabilities, invalid_tag_key, quota_policy_not_found, budget_not_found, invalid_execution_id, partition_mismatch, flow_not_found, idempotency_conflict, execution_id_conflict, lane_not_accepting, flow_already_terminal$$;
+Errors: invalid_input, payload_too_large, invalid_lane_id, invalid_policy, invalid_capabilities, invalid_tag_key, quota_policy_not_found, budget_not_found, invalid_execution_id, partition_mismatch, flow_not_found, idempotency_conflict, execution_id_conflict, lane_not_accepting, flow_already_terminal, execution_not_found, execution_already_terminal$$;

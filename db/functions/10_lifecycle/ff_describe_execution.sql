@@ -13,7 +13,7 @@ returns table (
     quota_policy_id text, budget_ids text[], created_at_ms bigint, started_at_ms bigint, terminal_at_ms bigint,
     failure_reason text, failure_category text, cancellation_reason text, cancelled_by text,
     progress_pct int, progress_message text, progress_updated_at_ms bigint,
-    last_transition_at_ms bigint, last_mutation_at_ms bigint
+    last_transition_at_ms bigint, last_mutation_at_ms bigint, parent_execution_id text
 )
 language plpgsql stable security definer rows 1
 set search_path from current
@@ -36,11 +36,12 @@ begin
                c.current_waitpoint_id, c.quota_policy_id, c.budget_ids, c.created_at_ms, c.started_at_ms,
                c.terminal_at_ms, c.failure_reason, c.failure_category, c.cancellation_reason, c.cancelled_by,
                a.progress_pct, a.progress_message, a.progress_updated_at_ms,
-               c.last_transition_at_ms, c.last_mutation_at_ms
+               c.last_transition_at_ms, c.last_mutation_at_ms, ff__wire_id(ff__partition(k.parent_id), k.parent_id)
           from ff_exec_core c
           join ff_exec_input i on i.execution_id = c.execution_id
           left join ff_lane_registry l on l.lane_id = c.lane_id
           left join ff_attempt a on a.execution_id = c.execution_id and a.attempt_index = c.current_attempt_index
+          left join ff_child k on k.child_id = c.execution_id
          where c.execution_id = v_id;
 end
 $$;
@@ -51,5 +52,5 @@ policy and the progress of its current attempt. No row: there is no such executi
 
 Rows: at most one
 Outcomes: lane_state = active | paused | draining | disabled
-Nullable: lane_state, flow_id, payload_encoding, blocking_detail, current_attempt_index, current_attempt_id, lease_id, lease_ttl_ms, lease_acquired_at_ms, lease_renewed_at_ms, lease_expires_at_ms, lease_revoke_reason, worker_id, worker_instance_id, delay_until_ms, not_before_ms, deadline_at_ms, attempt_timeout_at_ms, attempt_remaining_ms, current_suspension_id, current_waitpoint_id, quota_policy_id, budget_ids, started_at_ms, terminal_at_ms, failure_reason, failure_category, cancellation_reason, cancelled_by, progress_pct, progress_message, progress_updated_at_ms
+Nullable: lane_state, flow_id, payload_encoding, blocking_detail, current_attempt_index, current_attempt_id, lease_id, lease_ttl_ms, lease_acquired_at_ms, lease_renewed_at_ms, lease_expires_at_ms, lease_revoke_reason, worker_id, worker_instance_id, delay_until_ms, not_before_ms, deadline_at_ms, attempt_timeout_at_ms, attempt_remaining_ms, current_suspension_id, current_waitpoint_id, quota_policy_id, budget_ids, started_at_ms, terminal_at_ms, failure_reason, failure_category, cancellation_reason, cancelled_by, progress_pct, progress_message, progress_updated_at_ms, parent_execution_id
 Errors: invalid_input, invalid_execution_id$$;

@@ -101,6 +101,11 @@ begin
         select coalesce(v.event_id, nextval('ff_event_id_seq')), f.flow_id, e.execution_id, 'cancelled', v_now, v_now
           from ended e left join events v on v.execution_id = e.execution_id
          where not v_bare
+    ), parents as (
+        insert into ff_child_work (parent_id, action)
+        select e.execution_id, 'check' from ended e
+         where exists (select from ff_child k where k.parent_id = e.execution_id and not k.detached)
+            or current_setting('transaction_isolation') <> 'read committed'
     )
     select count(*) into v_count from ended;
 

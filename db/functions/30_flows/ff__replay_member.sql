@@ -55,6 +55,13 @@ begin
          where d.flow_id = e.flow_id and d.downstream_eid = e.execution_id and d.edge_state in ('failed', 'skipped')
            and u.execution_id = d.upstream_eid;
     end if;
+    -- Children that are to be replayed with it.
+    update ff_edge d
+       set edge_state = 'applied', upstream_outcome = null, resolved_at_ms = null, reopened_at_ms = e.now_ms
+      from ff_child_work w
+     where w.parent_id = e.execution_id and w.action = 'replay' and d.flow_id = e.flow_id
+       and d.upstream_eid = w.child_id and d.downstream_eid = e.execution_id
+       and d.edge_state in ('satisfied', 'failed', 'skipped');
     -- What has not begun waits for everything that runs, also for what was replayed while this one was over.
     update ff_edge d set edge_state = 'applied', upstream_outcome = null, resolved_at_ms = null
       from ff_exec_core u, ff_exec_core c

@@ -19,6 +19,7 @@ declare
     v_busy int;
     v_failed boolean;
     v_key text;
+    d record;
 begin
     perform ff__check_limit(p_limit, 100000);
     processed := 0;
@@ -94,10 +95,16 @@ begin
         exit when v_busy = 0 or v_rows < p_limit or processed + errors >= p_limit;
     end loop;
     more := p_limit > 0 and v_rows = p_limit and processed + errors > 0;
+    d := ff__drain_children(p_limit - processed - errors);
+    processed := processed + d.processed;
+    errors := errors + d.errors;
+    more := more or p_limit > 0 and d.more;
 end
 $$;
 
 comment on function ff_drain_sibling_cancels(int) is
-$$Cancels members that a decided group no longer needs and that were busy when it was decided.
+$$Cancels members that a decided group no longer needs and that were busy when it was decided. Cancels the children of
+executions that ended other than by success, and replays those of replayed ones, if there were too many, they were busy, or
+they were created at the same time. Counts checks of parents that turn out to need nothing as well.
 
 Errors: invalid_input$$;

@@ -48,6 +48,10 @@ begin
      where s.ctid = any (array(
            select l.ctid from ff_budget_usage_by_exec l join unnest(v_ids) x(id) on l.execution_id = x.id
               for update of l skip locked));
+    -- Parents that succeeded: their children continue.
+    delete from ff_child_work w using ff_exec_core c
+     where c.execution_id = any (v_ids) and c.terminal_outcome = 'success' and w.parent_id = c.execution_id;
+    delete from ff_child k using unnest(v_ids) x(id) where k.child_id = x.id;
     delete from ff_exec_input i using unnest(v_ids) x(id) where i.execution_id = x.id;
     delete from ff_exec_core c using unnest(v_ids) x(id) where c.execution_id = x.id;
     return v_done;

@@ -39,6 +39,8 @@ begin
         perform ff__unknown_step('p_only', v_unknown);
     end if;
 
+    -- Ends of parents in any step leave their children to drain_sibling_cancels.
+    perform set_config('ff.children', 'on', true);
     -- First what is due by its interval; then what only had more to do: it must not keep the others from their turn.
     for v_round in 1..2 loop
         for r in
@@ -90,6 +92,7 @@ begin
             end if;
         end loop;
     end loop;
+    perform set_config('ff.children', '', true);
     perform ff__ring_due_families();
 
     return query

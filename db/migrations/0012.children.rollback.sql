@@ -1,0 +1,2 @@
+drop table ff_child_work;
+drop table ff_child;
