@@ -4,7 +4,6 @@ import json
 import re
 
 import pytest
-from psycopg.types.json import Jsonb
 
 from tests.sql import claim, create, one, rows, table, take
 
@@ -333,10 +332,6 @@ def test_retention_reads_what_it_deletes_and_not_what_is_kept_longer(db, clock, 
     clock.freeze()
     fail_many(db)
     fail_many(db, policy={"retention_ms": 100 * 86_400_000})
-    for _ in range(MANY):
-        node = Jsonb([{"key": "a", "lane_id": "default"}])
-        rows(db, "ff_submit_flow", nodes=node)
-        one(db, "ff_fail", handle=take(db)["handle"])
     clock.advance(8 * 86_400_000)
     create(db)
     one(db, "ff_complete", handle=take(db)["handle"])
@@ -350,7 +345,7 @@ def test_retention_reads_what_it_deletes_and_not_what_is_kept_longer(db, clock, 
         for node in nodes(plan["Plan"])
         if node.get("Relation Name") == "ff_exec_core"
     )
-    assert read < 2 * MANY
+    assert read < 20
 
 
 def test_a_chosen_id_is_looked_up_and_not_searched_for(db, explained):

@@ -385,7 +385,7 @@ def test_steps_go_with_their_execution_and_no_others(db, clock):
     one(db, "ff_complete", handle=lease["handle"])
     kept = create(db)
     record(db, take(db), "k")
-    clock.advance(7 * 86_400_000)
+    clock.advance(30 * 86_400_000)
     assert one(db, "ff_trim_retention")["processed"] == 4
     assert steps(db, member) == []
     assert [row["name"] for row in table(db, "select name from ff_step")] == ["k"]
