@@ -39,7 +39,14 @@ HIDDEN = {
     "unadmitted_lease_id",
     "blocked_budget_id",
 }
-ADDED = {"lane_state", "lease_live", "progress_pct", "progress_message", "progress_updated_at_ms"}
+ADDED = {
+    "parent_execution_id",
+    "lane_state",
+    "lease_live",
+    "progress_pct",
+    "progress_message",
+    "progress_updated_at_ms",
+}
 RETRY = {"retry_policy": {"max_retries": 3, "backoff": {"type": "fixed", "delay_ms": 0}}}
 
 
