@@ -19,7 +19,7 @@ def test_the_psql_tour_goes_on_with_the_same_attempt(db, dsn, server_bindir):
     assert "accepted|resume_condition_satisfied|t|resumable" in said
     assert "approve|fine" in said
     assert "completed" in said
-    assert any(line.startswith("rotated|key-1|key-2|") for line in said)
+    assert any(line.startswith("rotated|migrate|key-2|") for line in said)
     assert table(db, "select attempt_index, lease_epoch from ff_attempt") == [
         {"attempt_index": 0, "lease_epoch": 2}
     ]
