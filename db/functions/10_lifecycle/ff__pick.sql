@@ -2,7 +2,8 @@
 -- Rows locked by others are stepped over, reserved ones and those of a stopped flow skipped, overdue ones healed in passing
 -- (at most 64 of these), those whose quota policy or budget says no parked. p_hold_ms: see ff__admission.
 -- Returns the row opened (see ff__open), or a row of NULLs. The plain case, work that needs nothing on a lane where
--- nothing is due and no scan is marked, is one statement; whatever that does not find is ff__pick_many's to find.
+-- nothing is due and no scan is marked, is one statement; whatever that does not find is ff__pick_many's to find, and
+-- ff__missed says whether to look again.
 create or replace function ff__pick(
     p_lane_id text, p_capabilities text[], p_namespace text, p_hold_ms bigint default null
 ) returns ff_exec
@@ -15,6 +16,8 @@ declare
     v_policies text[] := '{}'::text[];
     v_rated text[] := '{}'::text[];
     v_budgets text[] := '{}'::text[];
+    v_snapshot text;
+    v_seen uuid[];
     e ff_exec;
     a ff_admission;
 begin
@@ -61,10 +64,14 @@ begin
                 perform ff__mark_scan(p_lane_id, '', e.priority);
             end if;
         else
+            v_snapshot := pg_current_snapshot()::text;
             e := ff__open((ff__pick_many(p_lane_id, p_capabilities, p_namespace, 1,
                                          v_heals = 0 and a.outcome is null, v_policies, v_rated, v_budgets))[1]);
             if e.execution_id is null then
-                return e;
+                v_seen := ff__missed(p_lane_id, p_capabilities, p_namespace, v_snapshot, v_seen, v_policies, v_rated,
+                                     v_budgets);
+                exit when v_seen is null;
+                continue;
             end if;
         end if;
         e.now_ms := ff_now_ms();

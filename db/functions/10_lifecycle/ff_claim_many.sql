@@ -56,6 +56,8 @@ declare
     v_budgets text[] := '{}'::text[];
     v_held text;
     v_ready uuid[];
+    v_snapshot text;
+    v_seen uuid[];
     e ff_exec;
 begin
     perform ff__check_limit(p_limit);
@@ -66,15 +68,16 @@ begin
         return;
     end if;
     loop
+        v_snapshot := pg_current_snapshot()::text;
         v_ids := ff__pick_many(p_lane_id, v_capabilities, p_namespace, v_left, v_heals = 0 and v_denied is null,
                                v_policies, v_rated, v_budgets);
-        if v_ids = '{}' and v_left = p_limit and not v_unblocked then
+        if v_ids = '{}' then
+            v_seen := ff__missed(p_lane_id, v_capabilities, p_namespace, v_snapshot, v_seen, v_policies, v_rated, v_budgets);
+            continue when v_seen is not null;
+            exit when v_unblocked or v_left < p_limit or not ff__unblock(p_lane_id);
             v_unblocked := true;
-            if ff__unblock(p_lane_id) then
-                continue;
-            end if;
+            continue;
         end if;
-        exit when v_ids = '{}';
         -- Plain: an attempt starts, nothing is overdue, no grant is left over, no flow was stopped since. The rest goes
         -- one by one.
         select bool_and(c.lifecycle_phase = 'runnable' and c.attempt_state <> 'attempt_interrupted'
@@ -121,7 +124,11 @@ begin
             end loop;
         end if;
         -- Busy: something was claimed, and who looks on would hold its policy for as long as that takes.
-        exit when v_left = 0 or v_busy or not (v_healed or v_denied);
+        exit when v_left = 0 or v_busy;
+        if not (v_healed or v_denied) then
+            v_seen := ff__missed(p_lane_id, v_capabilities, p_namespace, v_snapshot, v_seen, v_policies, v_rated, v_budgets);
+            exit when v_seen is null;
+        end if;
     end loop;
     if v_left = p_limit then
         perform ff__arm_lane(p_lane_id);
