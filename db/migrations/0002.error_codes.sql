@@ -170,7 +170,7 @@ insert into ff_error_code (sqlstate, class, kind, retryable, description, hint) 
      'The quota policy allows no more starts in this window.',
      'Try again after DETAIL.retry_after_ms.'),
     ('WF210', 'contention', 'concurrency_limit_exceeded', true,
-     'The quota policy allows no more concurrent executions.',
+     'The quota policy allows no more concurrent executions, or another transaction has it locked.',
      'Try again when one of them has ended.'),
     ('WF211', 'contention', 'retry_exhausted', true,
      'The transaction kept colliding with others.',

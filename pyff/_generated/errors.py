@@ -597,12 +597,14 @@ class RateLimitExceeded(Contention):
 
 
 class ConcurrencyLimitExceeded(Contention):
-    """The quota policy allows no more concurrent executions."""
+    """The quota policy allows no more concurrent executions, or another transaction has it locked."""
 
     sqlstate = "WF210"
     kind = "concurrency_limit_exceeded"
     retryable = True
-    description = "The quota policy allows no more concurrent executions."
+    description = (
+        "The quota policy allows no more concurrent executions, or another transaction has it locked."
+    )
     advice = "Try again when one of them has ended."
 
 

@@ -3,10 +3,10 @@
 -- pg_current_snapshot() from before the pick: if it still holds, as it always does at REPEATABLE READ, a second look
 -- would find the same. Returns the ids that are ready now if one of them was not ready after the look before (p_seen),
 -- otherwise NULL: rows that were visible to two looks and not taken are locked by other transactions. Locks nothing.
--- p_policies, p_rated, p_budgets: see ff__pick_many.
+-- p_policies, p_rated, p_busy, p_budgets: see ff__pick_many.
 create or replace function ff__missed(
     p_lane_id text, p_capabilities text[], p_namespace text, p_snapshot text, p_seen uuid[], p_policies text[],
-    p_rated text[], p_budgets text[]
+    p_rated text[], p_busy text[], p_budgets text[]
 ) returns uuid[]
 language plpgsql volatile
 as $$
@@ -24,10 +24,11 @@ begin
         return null;
     end if;
     v_now := ff_now_ms();
-    v_ready := ff__heads(p_lane_id, ff__covered_keys(p_lane_id, p_capabilities, false), l.marked, p_namespace, v_now, null);
+    v_ready := ff__heads(p_lane_id, ff__covered_keys(p_lane_id, p_capabilities, false), l.marked, p_namespace, v_now,
+                         null);
     if l.limited then
-        v_ready := v_ready || ff__limited_heads(p_lane_id, ff__covered_keys(p_lane_id, p_capabilities, true), p_namespace,
-                                                v_now, null, p_policies, p_rated, p_budgets, 1000);
+        v_ready := v_ready || ff__limited_heads(p_lane_id, ff__covered_keys(p_lane_id, p_capabilities, true),
+                                                p_namespace, v_now, null, p_policies, p_rated, p_busy, p_budgets, 1000);
     end if;
     if v_ready <> '{}' and exists (select unnest(v_ready) except select unnest(p_seen)) then
         return v_ready;
