@@ -541,7 +541,7 @@ class UseClaimResumedExecution(Contention):
 
     sqlstate = "WF204"
     kind = "use_claim_resumed_execution"
-    retryable = True
+    retryable = False
     description = "The execution continues a paused attempt."
     advice = "Claim it with ff_claim_resumed_execution."
 
@@ -561,7 +561,7 @@ class InvalidClaimGrant(Contention):
 
     sqlstate = "WF206"
     kind = "invalid_claim_grant"
-    retryable = True
+    retryable = False
     description = "The grant does not allow this claim."
     advice = "Ask for a new grant."
 
@@ -571,7 +571,7 @@ class ClaimGrantExpired(Contention):
 
     sqlstate = "WF207"
     kind = "claim_grant_expired"
-    retryable = True
+    retryable = False
     description = "The grant has expired."
     advice = "Ask for a new grant."
 
@@ -597,12 +597,14 @@ class RateLimitExceeded(Contention):
 
 
 class ConcurrencyLimitExceeded(Contention):
-    """The quota policy allows no more concurrent executions."""
+    """The quota policy allows no more concurrent executions, or another transaction has it locked."""
 
     sqlstate = "WF210"
     kind = "concurrency_limit_exceeded"
     retryable = True
-    description = "The quota policy allows no more concurrent executions."
+    description = (
+        "The quota policy allows no more concurrent executions, or another transaction has it locked."
+    )
     advice = "Try again when one of them has ended."
 
 

@@ -552,7 +552,7 @@ class Methods(ABC):
         *,
         lease_ttl_ms: int = 30000,
         conn: Connection[object] | None = None,
-    ) -> ClaimRow | None:
+    ) -> ClaimRow:
         """Starts a new attempt of one execution under a grant of kind claim.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotLeaseable,
@@ -609,7 +609,7 @@ class Methods(ABC):
         *,
         lease_ttl_ms: int = 30000,
         conn: Connection[object] | None = None,
-    ) -> list[ReclaimRow]:
+    ) -> ReclaimRow:
         """Redeems a grant of any kind: claim and resume answer claimed, reclaim as ff_reclaim_execution does.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotLeaseable,
@@ -636,7 +636,7 @@ class Methods(ABC):
         *,
         lease_ttl_ms: int = 30000,
         conn: Connection[object] | None = None,
-    ) -> ClaimRow | None:
+    ) -> ClaimRow:
         """ff_claim_resumed_execution, finding the execution by its grant.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotLeaseable,
@@ -689,19 +689,20 @@ class Methods(ABC):
     def claim_resumed_execution(
         self,
         execution_id: str,
-        grant_id: UUID,
+        grant_id: UUID | None,
         worker_id: str,
         worker_instance_id: str,
         *,
         lease_ttl_ms: int = 30000,
         conn: Connection[object] | None = None,
-    ) -> ClaimRow | None:
-        """Goes on with the paused attempt of one execution under a grant of kind resume: same attempt, new
-        lease.
+    ) -> ClaimRow:
+        """Goes on with the paused attempt of one execution: same attempt, new lease. With grant_id the call
+        redeems a grant of kind resume. With NULL it needs no grant as long as no other worker holds a live
+        one; a grant of the caller is used up.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotLeaseable,
         NotAResumedExecution, ExecutionNotEligible, LaneNotClaimable, InvalidLaneId, InvalidClaimGrant,
-        ClaimGrantExpired, BudgetExceeded, RateLimitExceeded, ConcurrencyLimitExceeded.
+        ClaimGrantExpired, GrantAlreadyExists, BudgetExceeded, RateLimitExceeded, ConcurrencyLimitExceeded.
         """
         return self._call(
             statements.CLAIM_RESUMED_EXECUTION,
@@ -1693,7 +1694,7 @@ class Methods(ABC):
         worker_instance_id: str = "operator",
         lease_ttl_ms: int = 30000,
         conn: Connection[object] | None = None,
-    ) -> ClaimRow | None:
+    ) -> ClaimRow:
         """A worker claims one execution by its id. Capabilities, lane state and admission are not checked;
         the execution must be ready, or its delay over.
 
@@ -2632,7 +2633,7 @@ class Methods(ABC):
         lease_ttl_ms: int = 30000,
         max_reclaim_count: int | None = None,
         conn: Connection[object] | None = None,
-    ) -> list[ReclaimRow]:
+    ) -> ReclaimRow:
         """Takes over crashed work under a grant of kind reclaim: the interrupted attempt ends, a new one
         starts. At the cap of the policy, or at max_reclaim_count if that is lower, the execution ends
         failed instead.

@@ -406,7 +406,7 @@ from ff_claim(
 )
 
 
-CLAIM_EXECUTION: Final[Statement[ClaimRow | None]] = at_most_one(
+CLAIM_EXECUTION: Final[Statement[ClaimRow]] = one(
     """select handle, handle_kind, execution_id, namespace, lane_id, flow_id, execution_kind, payload,
     payload_encoding, tags, priority, attempt_index, attempt_id, attempt_type, lease_id,
     lease_epoch, lease_expires_at_ms, attempt_timeout_at_ms, deadline_at_ms
@@ -438,7 +438,7 @@ from ff_claim_for_worker(
 )
 
 
-CLAIM_FROM_GRANT: Final[Statement[list[ReclaimRow]]] = many(
+CLAIM_FROM_GRANT: Final[Statement[ReclaimRow]] = one(
     """select outcome, reclaim_count, handle, handle_kind, execution_id, namespace, lane_id, flow_id,
     execution_kind, payload, payload_encoding, tags, priority, attempt_index, attempt_id,
     attempt_type, lease_id, lease_epoch, lease_expires_at_ms, attempt_timeout_at_ms, deadline_at_ms
@@ -453,7 +453,7 @@ from ff_claim_from_grant(
 )
 
 
-CLAIM_FROM_RESUME_GRANT: Final[Statement[ClaimRow | None]] = at_most_one(
+CLAIM_FROM_RESUME_GRANT: Final[Statement[ClaimRow]] = one(
     """select handle, handle_kind, execution_id, namespace, lane_id, flow_id, execution_kind, payload,
     payload_encoding, tags, priority, attempt_index, attempt_id, attempt_type, lease_id,
     lease_epoch, lease_expires_at_ms, attempt_timeout_at_ms, deadline_at_ms
@@ -487,7 +487,7 @@ from ff_claim_many(
 )
 
 
-CLAIM_RESUMED_EXECUTION: Final[Statement[ClaimRow | None]] = at_most_one(
+CLAIM_RESUMED_EXECUTION: Final[Statement[ClaimRow]] = one(
     """select handle, handle_kind, execution_id, namespace, lane_id, flow_id, execution_kind, payload,
     payload_encoding, tags, priority, attempt_index, attempt_id, attempt_type, lease_id,
     lease_epoch, lease_expires_at_ms, attempt_timeout_at_ms, deadline_at_ms
@@ -1229,7 +1229,7 @@ from ff_issue_claim_grant(
 )
 
 
-ISSUE_GRANT_AND_CLAIM: Final[Statement[ClaimRow | None]] = at_most_one(
+ISSUE_GRANT_AND_CLAIM: Final[Statement[ClaimRow]] = one(
     """select handle, handle_kind, execution_id, namespace, lane_id, flow_id, execution_kind, payload,
     payload_encoding, tags, priority, attempt_index, attempt_id, attempt_type, lease_id,
     lease_epoch, lease_expires_at_ms, attempt_timeout_at_ms, deadline_at_ms
@@ -1990,7 +1990,7 @@ from ff_rebase_events()""",
 )
 
 
-RECLAIM_EXECUTION: Final[Statement[list[ReclaimRow]]] = many(
+RECLAIM_EXECUTION: Final[Statement[ReclaimRow]] = one(
     """select outcome, reclaim_count, handle, handle_kind, execution_id, namespace, lane_id, flow_id,
     execution_kind, payload, payload_encoding, tags, priority, attempt_index, attempt_id,
     attempt_type, lease_id, lease_epoch, lease_expires_at_ms, attempt_timeout_at_ms, deadline_at_ms

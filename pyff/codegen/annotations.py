@@ -29,7 +29,7 @@ def verify_types(function: Function) -> None:
 
 def argument_annotation(argument: Argument) -> str:
     annotation = _annotation(argument.name.removeprefix("p_"), argument.type, "Sequence[{}]")
-    return f"{annotation} | None" if argument.optional and argument.default is None else annotation
+    return f"{annotation} | None" if argument.nullable else annotation
 
 
 def argument_converter(argument: Argument) -> str:

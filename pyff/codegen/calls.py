@@ -176,7 +176,7 @@ def _reader(function: Function) -> str:
     """The function of pyff.statement that reads the rows."""
     if function.type == "void":
         return "nothing"
-    return "many" if function.is_list else "at_most_one" if function.is_set else "one"
+    return "many" if function.is_list else "at_most_one" if function.is_optional else "one"
 
 
 def _answer(function: Function) -> str:
@@ -184,7 +184,7 @@ def _answer(function: Function) -> str:
     if function.type == "void":
         return "None"
     item = class_name(function) if function.columns else column_annotation(function, _scalar(function))
-    return f"list[{item}]" if function.is_list else f"{item} | None" if function.is_set else item
+    return f"list[{item}]" if function.is_list else f"{item} | None" if function.is_optional else item
 
 
 def _maker(function: Function) -> str:

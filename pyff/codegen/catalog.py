@@ -47,6 +47,7 @@ class Argument:
     type: str
     optional: bool
     default: object = None
+    nullable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +63,19 @@ class Function:
     arguments: tuple[Argument, ...]
     columns: tuple[Column, ...]  # none: a plain scalar
     type: str
-    is_set: bool
+    is_set: bool  # as declared: see is_list and is_optional
     comment: Comment
     is_procedure: bool = False
     roles: tuple[str, ...] = ()  # that may call it
 
     @property
     def is_list(self) -> bool:
-        return self.is_set and not self.comment.at_most_one
+        return self.is_set and not self.comment.rows
+
+    @property
+    def is_optional(self) -> bool:
+        """It returns one row or none."""
+        return self.comment.rows == "at most one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +115,16 @@ def about(function: str) -> Iterator[None]:
 def _function(cursor: Cursor[TupleRow], row: TupleRow) -> Function:
     oid, name, is_set, type_, text, is_procedure, roles = row
     with about(name):
-        arguments, columns = _parameters(cursor, oid)
+        comment = parse(text)
+        arguments, columns = _parameters(cursor, oid, comment.nullable)
         if type_ == "record" and not columns:
             raise Failure("it returns a record without columns", hint="Declare them: returns table (...).")
-        return Function(name, arguments, columns, type_, is_set, parse(text), is_procedure, tuple(roles))
+        return Function(name, arguments, columns, type_, is_set, comment, is_procedure, tuple(roles))
 
 
-def _parameters(cursor: Cursor[TupleRow], oid: int) -> tuple[tuple[Argument, ...], tuple[Column, ...]]:
+def _parameters(
+    cursor: Cursor[TupleRow], oid: int, nullable: frozenset[str]
+) -> tuple[tuple[Argument, ...], tuple[Column, ...]]:
     arguments: list[Argument] = []
     columns: list[Column] = []
     for parameter, mode, parameter_type, quoted, default in cursor.execute(_PARAMETERS, [oid]).fetchall():
@@ -123,7 +132,8 @@ def _parameters(cursor: Cursor[TupleRow], oid: int) -> tuple[tuple[Argument, ...
             columns.append(Column(parameter, parameter_type, quoted))
         elif mode == "i" and parameter.startswith("p_"):
             value = None if default is None else _constant(cursor, default, parameter_type)
-            arguments.append(Argument(parameter, parameter_type, default is not None, value))
+            may_be_null = parameter in nullable or (default is not None and value is None)
+            arguments.append(Argument(parameter, parameter_type, default is not None, value, may_be_null))
         else:
             raise Failure(f"the parameter {parameter!r} is neither p_<name> nor a result column")
     return tuple(arguments), tuple(columns)

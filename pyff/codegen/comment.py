@@ -1,9 +1,10 @@
 """What COMMENT ON FUNCTION says: prose, and lines that a program reads.
 
 - Outcomes: <column> = a | b | c    the values of a text column; one line per column
-- Nullable: <column>, <column>      columns that may be null; all others are not
+- Nullable: <column>, <argument>    columns that may be null, and arguments without a default that may; no others
 - Errors: <kind>, <kind>            what the function raises, as in ff_error_code
 - Rows: at most one                 a set that is never a list
+- Rows: exactly one                 a set that is never a list and never empty: the function raises instead
 """
 
 import re
@@ -14,6 +15,7 @@ from types import MappingProxyType
 from pyff.failure import Failure
 
 _LINE = re.compile(r"(Outcomes|Nullable|Errors|Rows): *(.*?) *")
+_ROWS = ("at most one", "exactly one")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -23,7 +25,7 @@ class Comment:
     outcomes: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     nullable: frozenset[str] = frozenset()
     errors: tuple[str, ...] = ()
-    at_most_one: bool = False
+    rows: str = ""  # of _ROWS; '' where the line is missing
 
 
 def parse(text: str) -> Comment:
@@ -31,7 +33,7 @@ def parse(text: str) -> Comment:
     outcomes: dict[str, tuple[str, ...]] = {}
     nullable: list[str] = []
     errors: list[str] = []
-    at_most_one = False
+    rows = ""
     for line in text.splitlines():
         match = _LINE.fullmatch(line)
         if not match:
@@ -45,11 +47,13 @@ def parse(text: str) -> Comment:
             nullable += _names(line, rest, ",")
         elif word == "Errors":
             errors += _names(line, rest, ",")
-        elif rest == "at most one":
-            at_most_one = True
+        elif rest in _ROWS:
+            rows = rest
         else:
-            raise Failure(f"cannot read the comment line {line!r}", hint="Write: Rows: at most one")
-    return Comment("\n".join(prose).strip(), outcomes, frozenset(nullable), tuple(errors), at_most_one)
+            raise Failure(
+                f"cannot read the comment line {line!r}", hint=f"Rows is one of: {', '.join(_ROWS)}"
+            )
+    return Comment("\n".join(prose).strip(), outcomes, frozenset(nullable), tuple(errors), rows)
 
 
 def _names(line: str, text: str, separator: str) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ def _base(name: str, prefix: str, members: list[ErrorCode]) -> str:
 class {name}(EngineError):
     """Errors {prefix}xx."""
 
-    retryable = {all(code.retryable for code in members)}
+    retryable = {any(code.retryable for code in members)}
 '''
 
 

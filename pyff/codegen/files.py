@@ -82,12 +82,13 @@ def _verify(function: Function, kinds: set[str]) -> None:
     """A comment that names what does not exist would be silently useless."""
     comment = function.comment
     columns = {column.name for column in function.columns} or {function.name}
-    if unknown := sorted({*comment.outcomes, *comment.nullable} - columns):
+    arguments = {argument.name for argument in function.arguments}
+    if unknown := sorted({*comment.outcomes} - columns | {*comment.nullable} - columns - arguments):
         raise Failure(f"the comment names no column of it: {', '.join(unknown)}")
     if unknown := sorted({*comment.errors} - kinds):
         raise Failure(f"the comment names unknown errors: {', '.join(unknown)}")
-    if comment.at_most_one and not function.is_set:
-        raise Failure("it always returns one row", hint="Drop the line `Rows: at most one`.")
+    if comment.rows and not function.is_set:
+        raise Failure("it always returns one row", hint=f"Drop the line `Rows: {comment.rows}`.")
     verify_types(function)
 
 

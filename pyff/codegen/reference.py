@@ -41,7 +41,7 @@ _AUDIENCES = {
 _CLASSES = {
     "not_found": "Something that the call names does not exist.",
     "validation": "The call cannot be right, whenever it is made.",
-    "contention": "Somebody else is faster, or a limit is reached for now. The same call may succeed later.",
+    "contention": "Another session was faster, or a limit is reached for now.",
     "conflict": "The call contradicts what is stored.",
     "state": "What the call names is in a state in which it cannot be done.",
     "corruption": "A stored row is what it must never be.",
@@ -121,8 +121,9 @@ def _errors(codes: Sequence[ErrorCode]) -> str:
         "# Errors\n",
         "Every error of the engine has a SQLSTATE of class WF, a message, a DETAIL that is one json object with at "
         "least `kind`, and a HINT. In Python it is an exception named after the kind (`stale_lease` is "
-        "`pyff.StaleLease`), under a base of its class. Where `retry` says yes, the same call may succeed later. The "
-        "table `ff_error_code` is the source.\n",
+        "`pyff.StaleLease`), under a base of its class. Where `retry` says yes (`retryable` in `ff_error_code` and in "
+        "Python), the same call may succeed later, unchanged; otherwise it fails again until the caller changes "
+        "something. The table `ff_error_code` is the source.\n",
     ]
     for class_, group in groupby(codes, lambda code: code.class_):
         lines += [
@@ -146,13 +147,13 @@ def _function(function: Function) -> str:
     required = ", ".join(f"{argument.name} => .." for argument in function.arguments if not argument.optional)
     verb = "call" if function.is_procedure else "select * from" if function.columns else "select"
     rows = (
-        "zero or one row" if comment.at_most_one else "any number of rows" if function.is_set else "one row"
+        "any number of rows" if function.is_list else "zero or one row" if function.is_optional else "one row"
     )
     lines = [f"### {function.name}\n", f"`{verb} {function.name}({required})`\n", _text(comment.prose), ""]
     if function.arguments:
         lines += ["| argument | type | default |", "|---|---|---|"]
         lines += [
-            f"| {a.name} | {a.type} | {_default(a) if a.optional else 'required'} |"
+            f"| {a.name} | {a.type} | {_default(a) if a.optional else _required(a)} |"
             for a in function.arguments
         ]
         lines.append("")
@@ -198,6 +199,10 @@ def _cell(text: str) -> str:
 
 def _page(lines: Sequence[str]) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
+
+
+def _required(argument: Argument) -> str:
+    return "required; may be NULL" if argument.nullable else "required"
 
 
 def _default(argument: Argument) -> str:

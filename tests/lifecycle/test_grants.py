@@ -5,6 +5,7 @@ import uuid
 import pytest
 
 from tests.sql import claim, create, events, execution, one, refused, rows, table, take, violations
+from tests.suspension.support import seed
 
 WORKER = {"worker_id": "w", "worker_instance_id": "w-1"}
 OTHER = {"worker_id": "x", "worker_instance_id": "x-1"}
@@ -523,6 +524,8 @@ REDEMPTIONS = [
 )
 def test_bad_input_redeems_nothing(db, function, args, kind):
     given = {"execution_id": create(db), "grant_id": NOBODY, **WORKER, **args}
+    if function == "ff_claim_resumed_execution" and "grant_id" in args:
+        return  # allowed: see below
     if "from" in function:
         del given["execution_id"]
         if "execution_id" in args:
@@ -531,6 +534,82 @@ def test_bad_input_redeems_nothing(db, function, args, kind):
         rows(db, function, **given)
     if kind == "invalid_input":
         assert refusal.detail["arg"] == f"p_{next(iter(args))}"
+
+
+# ff_claim_resumed_execution without a grant
+
+
+def resume(db, eid, grant_id=None, **args):
+    return one(db, "ff_claim_resumed_execution", execution_id=eid, grant_id=grant_id, **{**WORKER, **args})
+
+
+def test_a_paused_attempt_is_resumed_without_a_grant(db):
+    paused = pause(db)
+    row = resume(db, paused["execution_id"])
+    assert (row["handle_kind"], row["attempt_index"]) == ("resumed", 0)
+    assert (row["attempt_id"], row["lease_epoch"]) == (paused["attempt_id"], 2)
+    assert one(db, "ff_complete", handle=row["handle"])["public_state"] == "completed"
+    assert violations(db) == []
+
+
+def test_a_live_grant_of_another_worker_keeps_a_paused_attempt_from_being_resumed(db, clock):
+    clock.freeze()
+    eid = pause(db)["execution_id"]
+    grant = issue(db, eid, **OTHER)
+    with refused("grant_already_exists") as refusal:
+        resume(db, eid)
+    assert refusal.detail["expires_at_ms"] == grant["expires_at_ms"]
+    assert str(grant["grant_id"]) not in str(refusal.error.diag.message_detail)
+    clock.set(grant["expires_at_ms"])
+    resume(db, eid)
+    assert grants(db) == []
+    assert violations(db) == []
+
+
+@pytest.mark.parametrize("instance", ["w-1", "w-2"])
+def test_a_worker_that_resumes_without_its_own_grant_uses_it_up(db, instance):
+    eid = pause(db)["execution_id"]
+    grant = issue(db, eid)["grant_id"]
+    resume(db, eid, worker_instance_id=instance)
+    assert grants(db) == []
+    with refused("invalid_claim_grant"):
+        one(db, "ff_claim_from_grant", grant_id=grant, **WORKER)
+
+
+def test_a_resume_without_a_grant_makes_the_checks_that_a_grant_would_have_made(db, clock):
+    now = clock.freeze()
+    row = create(db, deadline_at_ms=now + 10_000) and take(db)
+    eid = row["execution_id"]
+    one(db, "ff_delay", handle=row["handle"], delay_ms=100)
+    with refused("execution_not_eligible"):
+        resume(db, eid)
+    clock.advance(100)
+    one(db, "ff_set_lane_state", lane_id="default", state="paused")
+    with refused("lane_not_claimable"):
+        resume(db, eid)
+    one(db, "ff_set_lane_state", lane_id="default", state="active")
+    clock.set(now + 10_000)
+    with refused("execution_not_eligible"):
+        resume(db, eid)
+    with refused("execution_not_found"):
+        resume(db, UNKNOWN)
+
+
+@pytest.mark.parametrize("grant_id", [None, NOBODY])
+def test_what_has_no_paused_attempt_is_never_resumed_whatever_its_state(db, clock, grant_id):
+    clock.freeze()
+    lapsed = lapse(db, clock)["execution_id"]
+    waiting, delayed, ended = create(db), create(db, delay_ms=10), create(db)
+    one(db, "ff_cancel_execution", execution_id=ended)
+    active = (create(db, "other") and take(db, "other"))["execution_id"]
+    for eid in (waiting, delayed, ended, active, lapsed):
+        with refused("not_a_resumed_execution"):
+            resume(db, eid, grant_id)
+    seed(db)
+    row = create(db, "third") and take(db, "third")
+    rows(db, "ff_suspend", handle=row["handle"], condition={"kind": "operator_only"})
+    with refused("execution_not_leaseable"):
+        resume(db, row["execution_id"], grant_id)
 
 
 def test_an_ended_execution_leaves_no_grant_behind(db):

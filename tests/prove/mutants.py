@@ -131,6 +131,22 @@ MUTANTS = (
     Mutant("cap not counted", "ff__slots_taken", "return v_live + (", "return 0 * v_live + 0 * ("),
     Mutant("one more than the cap", "ff__judge", "a.active_concurrency >= q.max_concurrent",
            "a.active_concurrency > q.max_concurrent"),
+    # The lock is held for longer, so that two claims meet at it.
+    Mutant("a locked policy has room", "ff__admit",
+           """            a.admitted := '{}'::uuid[];
+            a.outcome := 'busy';
+            a.quota_policy_id := p_quota_policy_id;
+            a.now_ms := ff_now_ms();
+            return a;
+        end if;
+""",
+           """            a.admitted := p_ids;
+            a.outcome := 'admitted';
+            a.now_ms := ff_now_ms();
+            return a;
+        end if;
+        perform pg_sleep(0.01);
+"""),
     Mutant("held slots not counted", "ff__slots_taken", "and r.expires_at_ms > p_now_ms", "and r.expires_at_ms < 0"),
     Mutant("an ended execution keeps its slot", "ff__terminate", "perform ff__free_slot(e, true);", "null;"),
     Mutant("a slot that was given back stays taken", "ff_release_admission", "x.execution_id = v_id\n    returning",

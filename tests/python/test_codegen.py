@@ -59,6 +59,8 @@ def test_a_function_of_every_shape_gets_its_signature(db):
         comment on function ff_zz_list is 'Lists.\n\nNullable: names';
         create function ff_zz_maybe() returns setof int language sql as 'select 1';
         comment on function ff_zz_maybe is 'Rows: at most one';
+        create function ff_zz_exact(p_a int, p_b uuid) returns setof int language sql as 'select 1';
+        comment on function ff_zz_exact is 'Rows: exactly one\nNullable: p_b';
         create function ff_zz_nothing() returns void language sql as '';
         """
     )
@@ -71,6 +73,8 @@ def test_a_function_of_every_shape_gets_its_signature(db):
         " conn: AsyncConnection[object] | None = None, ) -> list[ZzListRow]:"
     ) in signature
     assert ") -> int | None:" in signature.split("zz_maybe")[1]
+    assert "a: int, b: UUID | None, *," in signature.split("zz_exact")[1]
+    assert ") -> int:" in signature.split("zz_exact")[1]
     assert ") -> None:" in signature.split("zz_nothing")[1]
     row = texts["_generated/results.py"].split("class ZzListRow")[1]
     assert "id: UUID\n    names: tuple[str, ...] | None\n    child_public_state: PublicState\n" in row
@@ -83,6 +87,7 @@ def test_a_function_of_every_shape_gets_its_signature(db):
         ("comment on function ff_ping is 'Outcomes: nowhere = a | b'", "names no column"),
         ("comment on function ff_ping is 'Errors: no_such_kind'", "unknown errors"),
         ("comment on function ff_ping is 'Rows: at most one'", "always returns one row"),
+        ("comment on function ff_ping is 'Rows: exactly one'", "always returns one row"),
         ("comment on function ff_ping is 'Rows: some'", "cannot read"),
         ("comment on function ff_ping is 'Outcomes: ok = a || b'", "cannot read"),
         ("create function ff_zz(p_at timestamptz) returns int language sql as 'select 1'", "no place"),
@@ -120,5 +125,5 @@ def test_a_comment_is_prose_and_lines_for_programs():
         outcomes={"outcome": ("a", "b_2"), "kind": ("c",)},
         nullable=frozenset({"x", "y"}),
         errors=("stale_lease", "lease_expired"),
-        at_most_one=True,
+        rows="at most one",
     )

@@ -72,6 +72,8 @@ class Declared:
             for column, values in re.findall(r"^Outcomes: (\w+) *= *(.*)$", comment, re.M)
         }
         self.is_optional = re.search(r"^Rows: at most one$", comment, re.M) is not None
+        if re.search(r"^Rows: exactly one$", comment, re.M):
+            self.is_set = False
 
     @property
     def method(self):
@@ -161,7 +163,8 @@ def test_arguments_have_the_types_of_the_function(declared, engine_class):
             if type_ == "jsonb":
                 assert is_json(hint), place
                 continue
-            assert is_nullable(hint) == (default is not None and default.startswith("NULL")), place
+            nullable = f"p_{name}" in function.nullable or (default or "").startswith("NULL")
+            assert is_nullable(hint) == nullable, place
             plain = only(hint)
             if type_.startswith("_"):
                 assert typing.get_origin(plain) is Sequence, place
@@ -179,6 +182,23 @@ def test_a_method_returns_one_result_or_none_or_a_list_as_the_function_does(decl
             assert hint is type(None)
         else:
             assert is_nullable(hint) == (function.is_set or function.name in function.nullable), function.name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "claim_execution",
+        "claim_from_grant",
+        "claim_resumed_execution",
+        "claim_from_resume_grant",
+        "reclaim_execution",
+        "issue_grant_and_claim",
+    ],
+)
+@pytest.mark.parametrize("engine_class", [Engine, AsyncEngine])
+def test_a_claim_of_one_execution_returns_one_result_never_none_and_never_a_list(engine_class, name):
+    hint = typing.get_type_hints(methods(engine_class)[name])["return"]
+    assert dataclasses.is_dataclass(hint), hint
 
 
 def result_class(function):

@@ -1,8 +1,10 @@
 -- Locks the next execution of a lane that a worker may take: priority, then age, over all the capability sets it covers.
 -- Rows locked by others are stepped over, reserved ones and those of a stopped flow skipped, overdue ones healed in passing
--- (at most 64 of these), those whose quota policy or budget says no parked. p_hold_ms: see ff__admission.
+-- (at most 64 of these), those whose quota policy or budget says no parked, those whose policy another transaction has
+-- locked skipped. p_hold_ms: see ff__admission.
 -- Returns the row opened (see ff__open), or a row of NULLs. The plain case, work that needs nothing on a lane where
--- nothing is due and no scan is marked, is one statement; whatever that does not find is ff__pick_many's to find.
+-- nothing is due and no scan is marked, is one statement; whatever that does not find is ff__pick_many's to find, and
+-- ff__missed says whether to look again.
 create or replace function ff__pick(
     p_lane_id text, p_capabilities text[], p_namespace text, p_hold_ms bigint default null
 ) returns ff_exec
@@ -14,7 +16,10 @@ declare
     v_heals int := 0;
     v_policies text[] := '{}'::text[];
     v_rated text[] := '{}'::text[];
+    v_busy text[] := '{}'::text[];
     v_budgets text[] := '{}'::text[];
+    v_snapshot text;
+    v_seen uuid[];
     e ff_exec;
     a ff_admission;
 begin
@@ -61,10 +66,14 @@ begin
                 perform ff__mark_scan(p_lane_id, '', e.priority);
             end if;
         else
+            v_snapshot := pg_current_snapshot()::text;
             e := ff__open((ff__pick_many(p_lane_id, p_capabilities, p_namespace, 1,
-                                         v_heals = 0 and a.outcome is null, v_policies, v_rated, v_budgets))[1]);
+                                         v_heals = 0 and a.outcome is null, v_policies, v_rated, v_busy, v_budgets))[1]);
             if e.execution_id is null then
-                return e;
+                v_seen := ff__missed(p_lane_id, p_capabilities, p_namespace, v_snapshot, v_seen, v_policies, v_rated,
+                                     v_busy, v_budgets);
+                exit when v_seen is null;
+                continue;
             end if;
         end if;
         e.now_ms := ff_now_ms();
@@ -80,8 +89,12 @@ begin
                 e.now_ms := a.now_ms;
                 return e;
             end if;
-            perform ff__park(e, a);
-            if a.outcome = 'budget_exceeded' then
+            if a.outcome <> 'busy' then
+                perform ff__park(e, a);
+            end if;
+            if a.outcome = 'busy' then
+                v_busy := v_busy || a.quota_policy_id;
+            elsif a.outcome = 'budget_exceeded' then
                 v_budgets := v_budgets || a.budget_id;
             elsif a.outcome = 'rate_exceeded' then
                 v_rated := v_rated || a.quota_policy_id;

@@ -1,11 +1,12 @@
 -- Locks the next executions of a lane that a worker may take, up to p_limit, in the order of ff__pick, which is the same
 -- for one. What is due on the lane enters the ready index first, if p_enter_due. Returns their ids in that order; nothing
--- is healed or admitted here. p_policies, p_rated, p_budgets: policies without a free slot, policies without a start
--- and budgets that have said no in this call and are passed over. None if the lane is unknown, paused or disabled.
+-- is healed or admitted here. p_policies, p_rated, p_busy, p_budgets: policies without a free slot, policies without a
+-- start, policies that another transaction has locked and budgets that denied work in this call and are passed over.
+-- None if the lane is unknown, paused or disabled.
 -- Errors: invalid_lane_id.
 create or replace function ff__pick_many(
     p_lane_id text, p_capabilities text[], p_namespace text, p_limit int, p_enter_due boolean, p_policies text[],
-    p_rated text[], p_budgets text[]
+    p_rated text[], p_busy text[], p_budgets text[]
 ) returns uuid[]
 language plpgsql volatile
 as $$
@@ -61,7 +62,7 @@ begin
             v_limited_keys := ff__covered_keys(p_lane_id, p_capabilities, true);
             -- What has said no may have a hundred thousand that wait: one looks behind all of them only for want of
             -- other work.
-            v_bound := case when p_policies <> '{}' or p_rated <> '{}' or p_budgets <> '{}' then 1000 end;
+            v_bound := case when p_policies || p_rated || p_busy || p_budgets <> '{}' then 1000 end;
         end if;
         -- The heads of all sets merged, unlocked; then the first that can be locked. Locking each head first would hide
         -- work from others.
@@ -70,7 +71,7 @@ begin
             if v_limited then
                 v_others := ff__walked();
                 v_more := ff__limited_heads(p_lane_id, v_limited_keys, p_namespace, v_now, v_take, p_policies, p_rated,
-                                            p_budgets, v_bound);
+                                            p_busy, p_budgets, v_bound);
                 v_walked := v_walked + ff__walked() - v_others;
             end if;
             v_ids := array(
@@ -83,8 +84,9 @@ begin
                  order by c.priority desc, c.created_at_ms, c.execution_id limit p_limit for update of c skip locked);
             exit when cardinality(v_ids) = p_limit;
             if cardinality(v_heads) < v_take and cardinality(v_more) < v_take then
-                exit when v_bound is null or v_ids <> '{}';
-                v_bound := null;
+                exit when v_bound is null or v_bound = 10000 or v_ids <> '{}';
+                -- Work of a locked policy is not parked, so the next claim meets the same rows again.
+                v_bound := case when p_busy <> '{}' then 10000 end;
             else
                 -- Short because others hold some, not because there is no more: look further.
                 v_take := v_take * 4;

@@ -1,6 +1,5 @@
--- Locks: the row it picks (skip locked), due rows of the lane (skip locked), the quota policy of the row if it has one.
--- Waits for nobody but those who admit under that policy. Not replayable: a
--- claim whose answer was lost runs into its lease's end and is reclaimed.
+-- Locks: the row it picks, due rows of the lane, the quota policy of the row if it has one, all with skip locked: it never
+-- waits. Not replayable: a claim whose answer was lost runs into its lease's end and is reclaimed.
 create or replace function ff_claim(
     p_lane_id text,
     p_worker_id text,

@@ -42,7 +42,7 @@ $$;
 comment on function ff_claim_execution(text, uuid, text, text, bigint) is
 $$Starts a new attempt of one execution under a grant of kind claim.
 
-Rows: at most one
+Rows: exactly one
 Outcomes: handle_kind = fresh | resumed | reclaimed
 Outcomes: attempt_type = initial | retry | reclaim | replay | fallback
 Nullable: flow_id, payload, payload_encoding, attempt_timeout_at_ms, deadline_at_ms

@@ -60,6 +60,7 @@ $$;
 comment on function ff_claim_from_grant(uuid, text, text, bigint) is
 $$Redeems a grant of any kind: claim and resume answer claimed, reclaim as ff_reclaim_execution does.
 
+Rows: exactly one
 Outcomes: outcome = claimed | not_reclaimable | reclaim_cap_exceeded | grant_not_found
 Outcomes: handle_kind = fresh | resumed | reclaimed
 Outcomes: attempt_type = initial | retry | reclaim | replay | fallback

@@ -49,7 +49,7 @@ $$;
 comment on function ff_claim_from_resume_grant(uuid, text, text, bigint) is
 $$ff_claim_resumed_execution, finding the execution by its grant.
 
-Rows: at most one
+Rows: exactly one
 Outcomes: handle_kind = fresh | resumed | reclaimed
 Outcomes: attempt_type = initial | retry | reclaim | replay | fallback
 Nullable: flow_id, payload, payload_encoding, attempt_timeout_at_ms, deadline_at_ms

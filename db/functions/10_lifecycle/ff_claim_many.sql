@@ -1,5 +1,5 @@
--- Locks: the rows it picks (skip locked), due rows of the lane (skip locked), the quota policies of the rows in the
--- order of their ids. Waits for nobody but those who admit under these. Not replayable.
+-- Locks: the rows it picks, due rows of the lane, the quota policies of the rows, all with skip locked: it never waits.
+-- Not replayable.
 create or replace function ff_claim_many(
     p_lane_id text,
     p_worker_id text,
@@ -49,13 +49,14 @@ declare
     v_plain boolean;
     v_limited boolean;
     v_denied boolean;
-    v_busy boolean := false;
     v_unblocked boolean := false;
     v_policies text[] := '{}'::text[];
     v_rated text[] := '{}'::text[];
+    v_busy text[] := '{}'::text[];
     v_budgets text[] := '{}'::text[];
-    v_held text;
     v_ready uuid[];
+    v_snapshot text;
+    v_seen uuid[];
     e ff_exec;
 begin
     perform ff__check_limit(p_limit);
@@ -66,15 +67,17 @@ begin
         return;
     end if;
     loop
+        v_snapshot := pg_current_snapshot()::text;
         v_ids := ff__pick_many(p_lane_id, v_capabilities, p_namespace, v_left, v_heals = 0 and v_denied is null,
-                               v_policies, v_rated, v_budgets);
-        if v_ids = '{}' and v_left = p_limit and not v_unblocked then
+                               v_policies, v_rated, v_busy, v_budgets);
+        if v_ids = '{}' then
+            v_seen := ff__missed(p_lane_id, v_capabilities, p_namespace, v_snapshot, v_seen, v_policies, v_rated, v_busy,
+                                 v_budgets);
+            continue when v_seen is not null;
+            exit when v_unblocked or v_left < p_limit or not ff__unblock(p_lane_id);
             v_unblocked := true;
-            if ff__unblock(p_lane_id) then
-                continue;
-            end if;
+            continue;
         end if;
-        exit when v_ids = '{}';
         -- Plain: an attempt starts, nothing is overdue, no grant is left over, no flow was stopped since. The rest goes
         -- one by one.
         select bool_and(c.lifecycle_phase = 'runnable' and c.attempt_state <> 'attempt_interrupted'
@@ -101,9 +104,9 @@ begin
         end if;
         v_denied := false;
         if v_limited then
-            select m.p_admitted, m.p_policies, m.p_rated, m.p_budgets, m.p_held, m.p_busy
-              into v_ready, v_policies, v_rated, v_budgets, v_held, v_busy
-              from ff__admit_many(v_ids, v_policies, v_rated, v_budgets, v_held) m;
+            select m.p_admitted, m.p_policies, m.p_rated, m.p_busy, m.p_budgets
+              into v_ready, v_policies, v_rated, v_busy, v_budgets
+              from ff__admit_many(v_ids, v_policies, v_rated, v_busy, v_budgets) m;
             v_denied := cardinality(v_ready) < cardinality(v_ids);
             v_types := array(select t.type from unnest(v_ids, v_types) with ordinality t(id, type, n)
                               where t.id = any (v_ready) order by t.n);
@@ -120,8 +123,12 @@ begin
                 v_left := v_left - 1;
             end loop;
         end if;
-        -- Busy: something was claimed, and who looks on would hold its policy for as long as that takes.
-        exit when v_left = 0 or v_busy or not (v_healed or v_denied);
+        exit when v_left = 0;
+        if not (v_healed or v_denied) then
+            v_seen := ff__missed(p_lane_id, v_capabilities, p_namespace, v_snapshot, v_seen, v_policies, v_rated, v_busy,
+                                 v_budgets);
+            exit when v_seen is null;
+        end if;
     end loop;
     if v_left = p_limit then
         perform ff__arm_lane(p_lane_id);

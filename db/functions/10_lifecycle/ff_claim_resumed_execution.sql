@@ -1,4 +1,4 @@
--- Locks: the execution, its quota policy. Not replayable: the grant is used up.
+-- Locks: the execution; its quota policy without waiting. Not replayable: the grant is used up.
 create or replace function ff_claim_resumed_execution(
     p_execution_id text,
     p_grant_id uuid,
@@ -40,10 +40,12 @@ end
 $$;
 
 comment on function ff_claim_resumed_execution(text, uuid, text, text, bigint) is
-$$Goes on with the paused attempt of one execution under a grant of kind resume: same attempt, new lease.
+$$Goes on with the paused attempt of one execution: same attempt, new lease. With p_grant_id the call redeems a grant of
+kind resume. With NULL it needs no grant as long as no other worker holds a live one; a grant of the caller is used up.
 
-Rows: at most one
+Rows: exactly one
+Nullable: p_grant_id
 Outcomes: handle_kind = fresh | resumed | reclaimed
 Outcomes: attempt_type = initial | retry | reclaim | replay | fallback
 Nullable: flow_id, payload, payload_encoding, attempt_timeout_at_ms, deadline_at_ms
-Errors: invalid_input, invalid_execution_id, execution_not_found, execution_not_leaseable, not_a_resumed_execution, execution_not_eligible, lane_not_claimable, invalid_lane_id, invalid_claim_grant, claim_grant_expired, budget_exceeded, rate_limit_exceeded, concurrency_limit_exceeded$$;
+Errors: invalid_input, invalid_execution_id, execution_not_found, execution_not_leaseable, not_a_resumed_execution, execution_not_eligible, lane_not_claimable, invalid_lane_id, invalid_claim_grant, claim_grant_expired, grant_already_exists, budget_exceeded, rate_limit_exceeded, concurrency_limit_exceeded$$;

@@ -57,7 +57,7 @@ comment on function ff_issue_grant_and_claim(text, text, text, bigint) is
 $$A worker claims one execution by its id. Capabilities, lane state and admission are not checked; the execution must be
 ready, or its delay over.
 
-Rows: at most one
+Rows: exactly one
 Outcomes: handle_kind = fresh | resumed | reclaimed
 Outcomes: attempt_type = initial | retry | reclaim | replay | fallback
 Nullable: flow_id, payload, payload_encoding, attempt_timeout_at_ms, deadline_at_ms

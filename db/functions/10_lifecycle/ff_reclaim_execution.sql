@@ -49,6 +49,7 @@ comment on function ff_reclaim_execution(text, uuid, text, text, bigint, int) is
 $$Takes over crashed work under a grant of kind reclaim: the interrupted attempt ends, a new one starts. At the cap of the
 policy, or at p_max_reclaim_count if that is lower, the execution ends failed instead.
 
+Rows: exactly one
 Outcomes: outcome = claimed | not_reclaimable | reclaim_cap_exceeded | grant_not_found
 Outcomes: handle_kind = fresh | resumed | reclaimed
 Outcomes: attempt_type = initial | retry | reclaim | replay | fallback

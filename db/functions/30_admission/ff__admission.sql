@@ -1,6 +1,6 @@
 -- Asks whether an execution that is locked and could be claimed may start: its budgets first, unlocked, then its quota
 -- policy. p_hold_ms: reserves the slot for that long instead of for the lease that is about to be minted. A paused or
--- crashed attempt is charged a slot, not a start. admitted is empty if it may not, and outcome says why.
+-- crashed attempt is charged a slot, not a start. admitted is empty if it may not, and outcome says why. Never waits.
 create or replace function ff__admission(e ff_exec, p_hold_ms bigint) returns ff_admission
 language plpgsql volatile
 as $$
@@ -29,7 +29,7 @@ begin
         a.now_ms := ff_now_ms();
         return a;
     end if;
-    a := ff__admit(v_policy, array[e.execution_id], array[ff__next_attempt(e)], array[v_fresh], p_hold_ms);
+    a := ff__admit(v_policy, array[e.execution_id], array[ff__next_attempt(e)], array[v_fresh], p_hold_ms, false);
     if a.outcome = 'already_admitted' and p_hold_ms is not null then
         -- A slot that was asked for before: held for at least as long.
         update ff_quota_reservation r set expires_at_ms = a.now_ms + p_hold_ms

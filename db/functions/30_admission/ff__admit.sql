@@ -1,11 +1,12 @@
 -- Admits executions under a policy, those that come first first (see ff__judge), and writes it down. If any may start,
 -- the policy stays locked until the transaction ends, so that the next who asks sees who runs; if none may, its lock is
--- dropped. Without p_wait a policy that somebody else has locked answers `busy`. A policy that is gone limits nobody.
+-- dropped. Without p_wait, as in every claim, a policy that another transaction has locked answers `busy` and admits
+-- none. A policy that is gone limits nothing.
 -- The row is written at each admission: a caller at REPEATABLE READ that asked at the same time, and cannot see who was
 -- admitted since its snapshot, then fails to serialize instead of admitting one too many.
 create or replace function ff__admit(
-    p_quota_policy_id text, p_ids uuid[], p_attempts int[], p_rated boolean[], p_hold_ms bigint default null,
-    p_wait boolean default true
+    p_quota_policy_id text, p_ids uuid[], p_attempts int[], p_rated boolean[], p_hold_ms bigint,
+    p_wait boolean
 ) returns ff_admission
 language plpgsql volatile
 as $$
@@ -42,6 +43,8 @@ begin
         if not found then
             a.admitted := '{}'::uuid[];
             a.outcome := 'busy';
+            a.quota_policy_id := p_quota_policy_id;
+            a.now_ms := ff_now_ms();
             return a;
         end if;
         a := ff__judge(q, p_ids, p_attempts, p_rated, p_hold_ms, true);

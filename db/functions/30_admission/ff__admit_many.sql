@@ -1,11 +1,9 @@
--- ff__admission and ff__park for the executions that a claim of several has locked, in the order of their policies, so
--- that two such claims cannot deadlock: p_held is the last policy that the call has locked, and one that comes before
--- it is not waited for: p_busy then says that somebody else is at it, who may be waiting for this call. Adds what says
--- no to p_policies, p_rated and p_budgets (see ff__pick_many). p_admitted are the executions that may start, in the
+-- ff__admission and ff__park for the executions that a claim of several has locked. Never waits. Adds what denies them to
+-- p_policies, p_rated, p_busy and p_budgets (see ff__pick_many). p_admitted are the executions that may start, in the
 -- order given. Joins are written as ff__open_many says.
 create or replace function ff__admit_many(
-    p_ids uuid[], inout p_policies text[], inout p_rated text[], inout p_budgets text[], inout p_held text,
-    out p_admitted uuid[], out p_busy boolean
+    p_ids uuid[], inout p_policies text[], inout p_rated text[], inout p_busy text[], inout p_budgets text[],
+    out p_admitted uuid[]
 )
 language plpgsql volatile
 as $$
@@ -15,7 +13,6 @@ declare
     a ff_admission;
     r record;
 begin
-    p_busy := false;
     for r in
         select c.budget_ids, array_agg(c.execution_id order by u.n) as ids
           from unnest(p_ids) with ordinality u(id, n) join ff_exec_core c on c.execution_id = any (array[u.id])
@@ -43,13 +40,9 @@ begin
          where c.quota_policy_id is not null and u.id <> all (v_denied)
          group by c.quota_policy_id order by c.quota_policy_id
     loop
-        a := ff__admit(r.quota_policy_id, r.ids, r.attempts, r.rated, null,
-                       p_held is null or r.quota_policy_id > p_held);
-        if a.admitted <> '{}' then
-            p_held := greatest(p_held, r.quota_policy_id);
-        end if;
+        a := ff__admit(r.quota_policy_id, r.ids, r.attempts, r.rated, null, false);
         if a.outcome = 'busy' then
-            p_busy := true;
+            p_busy := p_busy || r.quota_policy_id;
             v_denied := v_denied || r.ids;
         elsif a.outcome not in ('admitted', 'already_admitted') then
             if a.outcome = 'rate_exceeded' then

@@ -1,9 +1,10 @@
 -- ff__heads for work that needs admission: leaves out what hangs on policies and budgets that have said no in this
 -- call, but for executions that have a slot of their own, and for paused or crashed attempts where starts are what is
--- missing (p_rated). p_bound: how far to look per capability set, NULL for as far as it takes.
+-- missing (p_rated). p_busy are policies that another transaction
+-- has locked. p_bound: how far to look per capability set, NULL for as far as it takes.
 create or replace function ff__limited_heads(
     p_lane_id text, p_keys text[], p_namespace text, p_now_ms bigint, p_limit int, p_policies text[], p_rated text[],
-    p_budgets text[], p_bound int
+    p_busy text[], p_budgets text[], p_bound int
 ) returns uuid[]
 language plpgsql stable
 as $$
@@ -36,6 +37,7 @@ begin
                   and (x.quota_policy_id is null or x.execution_id = any (v_reserved)
                        or x.quota_policy_id <> all (p_policies)
                           and (x.quota_policy_id <> all (p_rated) or x.attempt_state = 'attempt_interrupted'))
+                  and (x.quota_policy_id is null or x.quota_policy_id <> all (p_busy))
                   and (x.budget_ids is null or not x.budget_ids && p_budgets)
                 order by x.priority desc, x.created_at_ms, x.execution_id
                 limit p_limit) h

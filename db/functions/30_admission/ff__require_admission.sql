@@ -18,7 +18,9 @@ begin
                           jsonb_build_object('execution_id', v_id, 'quota_policy_id', a.quota_policy_id,
                                              'retry_after_ms', a.retry_after_ms));
     end if;
-    perform ff__raise('concurrency_limit_exceeded', format('quota policy %s has no free slot', a.quota_policy_id),
+    perform ff__raise('concurrency_limit_exceeded',
+                      format(case a.outcome when 'busy' then 'quota policy %s is locked by another transaction'
+                                            else 'quota policy %s has no free slot' end, a.quota_policy_id),
                       jsonb_build_object('execution_id', v_id, 'quota_policy_id', a.quota_policy_id,
                                          'retry_after_ms', a.retry_after_ms));
     return null;

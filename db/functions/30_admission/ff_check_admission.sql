@@ -39,7 +39,7 @@ begin
     if e.lifecycle_phase = 'terminal' then
         v_hold := null; -- nothing of it will run
     end if;
-    a := ff__admit(p_quota_policy_id, array[v_id], array[v_attempt], '{true}', v_hold);
+    a := ff__admit(p_quota_policy_id, array[v_id], array[v_attempt], '{true}', v_hold, true);
     if a.outcome = 'admitted' and v_hold is not null and not e.limited then
         -- So that its end gives the slot back.
         perform ff__limit_lane(e.lane_id);
