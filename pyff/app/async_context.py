@@ -316,9 +316,9 @@ class AsyncCtx:
         return await self._engine._call(ANSWER, arguments, None)
 
     async def _enter(self) -> None:
-        """Before the code of a task that goes on: the signal that ended its wait is recorded at once. If the code fails
-        before it gets to the wait again, nobody is asked for it a second time."""
-        if not self.resumed:
+        """Records the signal that ended a wait, if an earlier run has not. Called before the payload is decoded and
+        before the code of the task: if these fail, the signal is still there for the next run."""
+        if not self._run.continues:
             return
         found = await self._fenced(self._ended)
         known = {row.name: row for row in found}
@@ -514,7 +514,7 @@ class AsyncCtx:
 
     async def _read_steps(self, after: str | None = None) -> dict[str, ReadStepsRow]:
         found: dict[str, ReadStepsRow] = {}
-        if self._run.handle_kind == "fresh" and not self._run.attempt_index:
+        if not self._run.continues:
             return found
         while rows := await self._steady(self._engine.read_steps, self._run.execution_id, after=after):
             found.update((row.name, row) for row in rows)

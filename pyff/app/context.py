@@ -306,9 +306,9 @@ class Ctx:
         return self._engine._call(ANSWER, arguments, None)
 
     def _enter(self) -> None:
-        """Before the code of a task that goes on: the signal that ended its wait is recorded at once. If the code fails
-        before it gets to the wait again, nobody is asked for it a second time."""
-        if not self.resumed:
+        """Records the signal that ended a wait, if an earlier run has not. Called before the payload is decoded and
+        before the code of the task: if these fail, the signal is still there for the next run."""
+        if not self._run.continues:
             return
         found = self._fenced(self._ended)
         known = {row.name: row for row in found}
@@ -498,7 +498,7 @@ class Ctx:
 
     def _read_steps(self, after: str | None = None) -> dict[str, ReadStepsRow]:
         found: dict[str, ReadStepsRow] = {}
-        if self._run.handle_kind == "fresh" and not self._run.attempt_index:
+        if not self._run.continues:
             return found
         while rows := self._steady(self._engine.read_steps, self._run.execution_id, after=after):
             found.update((row.name, row) for row in rows)

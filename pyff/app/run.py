@@ -97,6 +97,11 @@ class Run:
         )
         self.shields = 0
 
+    @property
+    def continues(self) -> bool:
+        """Whether there was a run of this execution before: it may have left steps, or a signal that it did not see."""
+        return self.handle_kind != "fresh" or self.attempt_index > 0
+
     def lose(self, reason: str) -> None:
         """The lease is gone: the task is told, its outcome no longer counts."""
         with _guard:

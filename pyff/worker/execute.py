@@ -10,13 +10,15 @@ from pyff._generated.errors import PayloadTooLarge, StepLimitExceeded
 from pyff.app.control import DuplicateStep, Fail
 from pyff.app.reach import connection_lost
 from pyff.app.run import Run
-from pyff.codecs.shapes import DecodeError, EncodeError
+from pyff.codecs.shapes import EncodeError
+from pyff.worker.put_off import CannotRun, message
 
 log = logging.getLogger("pyff.worker")
 
 COMPLETE = "complete"
 FAIL = "fail"
 RELEASE = "release"
+PUT_OFF = "put_off"
 PAUSED = "paused"
 LOST = "lost"
 
@@ -35,8 +37,20 @@ def judge(run: Run, error: BaseException) -> None:
         run.outcome = RELEASE if run.lost == "worker_stopping" else LOST
     elif run.unreachable and isinstance(error, psycopg.OperationalError) and connection_lost(error):
         run.outcome = RELEASE  # no failure of the task: it is done again as the same attempt
+    elif isinstance(error, CannotRun | ImportError):
+        run.outcome = PUT_OFF
     else:
         run.outcome = FAIL
+
+
+def why_put_off(run: Run) -> str:
+    return _storable(run.error, SAID_CHARS) if isinstance(run.error, CannotRun) else _described(run.error)
+
+
+def give_up(run: Run, most: int) -> None:
+    """A run that has been put off as often as it may fails."""
+    run.outcome = FAIL
+    run.error = Fail(message(most, why_put_off(run)), retryable=False, category="cannot_run")
 
 
 def classify(run: Run) -> tuple[str, str, str | None]:
@@ -46,12 +60,6 @@ def classify(run: Run) -> tuple[str, str, str | None]:
     hopeless = retry is not None and retry.on and not isinstance(error, retry.on)
     if isinstance(error, Fail):
         reason, permanent, category = _storable(error.reason) or "Fail", not error.retryable, error.category
-    elif isinstance(error, DecodeError) and run.result is None and not run.started:
-        reason, permanent, category = (
-            f"the payload does not fit the task: {_storable(error, SAID_CHARS)}",
-            True,
-            "invalid_payload",
-        )
     elif isinstance(error, EncodeError):
         reason, permanent, category = (
             f"{type(error).__name__}: {_storable(error, SAID_CHARS)}",

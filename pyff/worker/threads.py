@@ -11,6 +11,7 @@ from pyff.app.control import Paused, TaskCancelled
 from pyff.app.run import Run
 from pyff.engine import Engine
 from pyff.worker.execute import COMPLETE, judge
+from pyff.worker.put_off import arguments
 from pyff.worker.state import State
 
 _raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
@@ -62,8 +63,6 @@ class Slot:
         task = run.task
         started = monotonic()
         try:
-            signature = task.signature  # type: ignore[union-attr]
-            args = signature.decode(run.payload)
             run.started = started
             try:
                 run.interrupt, run.recall = self.interrupt, self.recall
@@ -71,13 +70,11 @@ class Slot:
                     self._run = run
                 if run.lost is not None:
                     raise TaskCancelled(run.lost)
-                fn = task.fn  # type: ignore[union-attr]
-                if signature.wants_context:
-                    context = Ctx(run, self._pool.engine, self._pool.transactions)
-                    context._enter()
-                    value = fn(context, *args)
-                else:
-                    value = fn(*args)
+                context = Ctx(run, self._pool.engine, self._pool.transactions)
+                context._enter()
+                args = arguments(run)
+                signature, fn = task.signature, task.fn  # type: ignore[union-attr]
+                value = fn(context, *args) if signature.wants_context else fn(*args)
             finally:
                 self._leave(run)
             if run.lost is not None or run.paused:
