@@ -40,7 +40,7 @@ from pyff.app.async_handle import AsyncHandle
 from pyff.app.control import DuplicateStep, Paused, TaskFailed
 from pyff.app.derived import derived, derived_execution
 from pyff.app.reach import connection_lost
-from pyff.app.run import AsyncCall, Run, Shield
+from pyff.app.run import AsyncCall, AsyncExposed, Run, Shield
 from pyff.app.settle import settled
 from pyff.app.values import Signal, Token
 from pyff.async_engine import AsyncEngine
@@ -239,8 +239,9 @@ class AsyncCtx:
         if found is not None:
             return cast("R", codec.decode(found.result))
         try:
-            async with self._transactions._transaction() as conn, conn.transaction():
-                value = await fn(conn, *args, **kwargs)
+            async with AsyncCall(self._run), self._transactions._transaction() as conn, conn.transaction():
+                with AsyncExposed(self._run):
+                    value = await fn(conn, *args, **kwargs)
                 made = await self._fenced(
                     self._engine.record_step,
                     name=name,

@@ -41,7 +41,7 @@ from pyff.app.control import DuplicateStep, Paused, TaskFailed
 from pyff.app.derived import derived, derived_execution
 from pyff.app.handle import Handle
 from pyff.app.reach import connection_lost
-from pyff.app.run import Call, Run, Shield
+from pyff.app.run import Call, Exposed, Run, Shield
 from pyff.app.values import Signal, Token
 from pyff.codecs.codec import BYTES, JSON, codec_of, from_json, to_json
 from pyff.engine import Engine
@@ -229,8 +229,9 @@ class Ctx:
         if found is not None:
             return cast("R", codec.decode(found.result))
         try:
-            with self._transactions._transaction() as conn, conn.transaction():
-                value = fn(conn, *args, **kwargs)
+            with Call(self._run), self._transactions._transaction() as conn, conn.transaction():
+                with Exposed(self._run):
+                    value = fn(conn, *args, **kwargs)
                 made = self._fenced(
                     self._engine.record_step,
                     name=name,

@@ -59,7 +59,7 @@ def check(patient: Patient) -> Iterator[Finding]:
     for row in patient.rows(_PUT_OFF):
         yield Finding(
             f"{row['waiting']} executions on lane {row['lane_id']} wait for {row['waits_for']}",
-            "the workers that claim them do not have the code that they need; a payload, a task or an import is missing",
+            "they are put off again and again: the code of the workers on this lane does not fit them",
             (row["what_to_do"],),
         )
     for kind, what in _LATE_KINDS.items():

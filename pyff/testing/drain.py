@@ -183,8 +183,8 @@ def _report(app: App, run: Run, engine: Engine, report: Drained) -> None:
     next_one = None
     if run.outcome == PUT_OFF:
         found = engine.describe_execution(run.execution_id)
-        next_one = put_off(found and found.progress_message, why_put_off(run))
-        if next_one.count > app.max_put_offs:
+        next_one = put_off(found.progress_message if found else None, why_put_off(run))
+        if next_one.number > app.max_put_offs:
             give_up(run, app.max_put_offs)
     if run.error is not None and not isinstance(run.error, Paused):
         report.errors.append(run.error)

@@ -1,11 +1,14 @@
 """One run of a task: arguments in, result or failure out."""
 
 import logging
+import os
+import sysconfig
 import traceback
 from pathlib import Path
 
 import psycopg
 
+import pyff
 from pyff._generated.errors import PayloadTooLarge, StepLimitExceeded
 from pyff.app.control import DuplicateStep, Fail
 from pyff.app.reach import connection_lost
@@ -24,6 +27,8 @@ LOST = "lost"
 
 REASON_CHARS = 4096
 SAID_CHARS = REASON_CHARS - 200
+OWN = (str(Path(pyff.__file__).parent) + os.sep, str(Path(psycopg.__file__).parent) + os.sep)
+LIBRARIES = ("<frozen ", *{sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")})
 HOPELESS = (DuplicateStep, PayloadTooLarge, StepLimitExceeded)
 """Mistakes in the code of a task: another attempt would repeat its effects and end in the same way."""
 
@@ -79,11 +84,17 @@ def _described(error: BaseException | None) -> str:
         return "unknown"
     said = _storable(error, SAID_CHARS)
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    frames = traceback.extract_tb(error.__traceback__)
-    if frames:
-        last = frames[-1]
-        text += f" ({Path(last.filename).name}:{last.lineno} in {last.name})"
+    if (place := _place(error)) is not None:
+        text += f" ({Path(place.filename).name}:{place.lineno} in {place.name})"
     return text
+
+
+def _place(error: BaseException) -> traceback.FrameSummary | None:
+    """The innermost frame of the user's code: neither of pyff nor, if there is another one, of a library."""
+    frames = traceback.extract_tb(error.__traceback__)
+    outside = [frame for frame in frames if not frame.filename.startswith(OWN)]
+    users = [frame for frame in outside if not frame.filename.startswith(LIBRARIES)]
+    return (users or outside)[-1] if outside else None
 
 
 def _storable(what: object, most: int = REASON_CHARS) -> str:

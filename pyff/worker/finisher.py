@@ -221,7 +221,7 @@ class Finisher:
             self._state.counters.lost += 1
             return
         next_one = put_off(answer[0][0], why_put_off(run))
-        if next_one.count > self._max_put_offs:
+        if next_one.number > self._max_put_offs:
             give_up(run, self._max_put_offs)
             self._fail(run)
             return
@@ -239,7 +239,9 @@ class Finisher:
         if isinstance(answer, list):
             self._state.counters.released += 1
             self._due(run.lane, next_one.delay_ms / 1000)
-            log.error("%s %s", run.kind, next_one.message, extra={**fields(run), **next_one._asdict()})
+            log.error(
+                "%s %s", run.kind, next_one.message, extra={**fields(run), "retry_in_ms": next_one.delay_ms}
+            )
 
     def _hold(self, run: Run) -> None:
         if self._patience_ms == PATIENCE_MS:

@@ -84,6 +84,8 @@ class Loop:
                     log.error("the event loop was %s: it goes on", why)
         finally:
             with contextlib.suppress(Exception):
+                loop.run_until_complete(asyncio.wait_for(loop.shutdown_asyncgens(), 5))
+            with contextlib.suppress(Exception):
                 for engine in self._engines or ():
                     loop.run_until_complete(asyncio.wait_for(engine.close(), 5))
             loop.close()

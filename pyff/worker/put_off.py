@@ -1,7 +1,7 @@
 """Work that the code at hand cannot run: no such task, a payload that does not decode, a missing import.
 
-Another deployment can run it, so it does not fail: the attempt is put off, each time for twice as long. How often it was
-put off, and why, is the progress message of the attempt, where ff_v_stuck finds it.
+Another deployment can run it, so it does not fail: the attempt is put off, each time for twice as long. How often it
+was put off, and why, is the progress message of the attempt, where ff_v_stuck finds it.
 """
 
 import re
@@ -22,7 +22,7 @@ class CannotRun(Exception):  # noqa: N818
 class PutOff(NamedTuple):
     """One more put-off of an attempt."""
 
-    count: int
+    number: int
     message: str
     delay_ms: int
 
@@ -43,9 +43,9 @@ def arguments(run: Run) -> Sequence[Any]:
 def put_off(progress_message: str | None, why: str) -> PutOff:
     """What follows the put-off that the last progress message of the attempt tells, if it tells one."""
     found = _MESSAGE.match(progress_message or "")
-    count = 1 + (int(found[1]) if found else 0)
-    return PutOff(count, message(count, why), min(FIRST_MS << min(count - 1, 20), LONGEST_MS))
+    number = 1 + (int(found[1]) if found else 0)
+    return PutOff(number, message(number, why), min(FIRST_MS << min(number - 1, 20), LONGEST_MS))
 
 
-def message(count: int, why: str) -> str:
-    return f"put off {count} times: {why}"
+def message(number: int, why: str) -> str:
+    return f"put off {number} times: {why}"

@@ -139,6 +139,8 @@ class Worker:
         """Begins to work in the background. Raises if the database cannot be reached, or is not what it should be."""
         if self._phase != "new":
             raise RuntimeError("a worker starts once; make another one")
+        if not self.app.tasks:
+            raise Failure("the app has no tasks", hint="Import the modules that register them.")
         kinds = {
             task.signature.is_async for task in self.app.tasks.values()
         }  # one that cannot be called is told now

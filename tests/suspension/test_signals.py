@@ -502,6 +502,8 @@ def test_muted_events_change_nothing_else(db):
 
 @pytest.mark.own_session("LISTEN")
 def test_the_doorbell_rings_once_for_each_family(db, connect):
+    create(db)
+    take(db)  # a new lane notifies for its first execution
     listener = connect()
     listener.execute("listen ff_event_signal")
     listener.execute("listen ff_event_suspension")
