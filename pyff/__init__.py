@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyff.async_stored_cursor import *  # noqa: F403
     from pyff.connection_lost import *  # noqa: F403
     from pyff.engine import *  # noqa: F403
-    from pyff.failure import CursorMoved, Failure  # noqa: F401
+    from pyff.failure import *  # noqa: F403
     from pyff.stored_cursor import *  # noqa: F403
     from pyff.types import *  # noqa: F403
     from pyff.worker import *  # noqa: F403

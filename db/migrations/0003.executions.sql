@@ -331,7 +331,7 @@ create table ff_lane_registry (
     state_changed_at_ms bigint  not null,
     registered_at_ms    bigint  not null,
     registered_by       text    not null,
-    wake_armed          boolean not null default false,
+    wake_armed          boolean not null default true,
     marked              boolean not null default false,
     limited             boolean not null default false,
     last_event_ord      bigint  not null default 0

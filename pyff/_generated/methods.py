@@ -2069,8 +2069,10 @@ class Methods(ABC):
         conn: Connection[object] | None = None,
     ) -> list[ObserveSignalsRow]:
         """The signals of a suspension of the handle's attempt, in the order of their arrival: of the latest,
-        or of suspension_id. The handle that suspended serves, and every later one of the same attempt.
-        Repeatable; changes nothing. No rows: nothing was received, or the handle is of an older attempt.
+        or of suspension_id. The handle that suspended serves, and every later one of the same attempt. The
+        next attempt serves too, if the attempt that suspended crashed or did not run any more: no run has
+        seen these signals. Repeatable; changes nothing. No rows: nothing was received, or the handle is of
+        an older attempt.
 
         Raises: InvalidInput, InvalidHandle.
         """

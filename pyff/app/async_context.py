@@ -40,7 +40,7 @@ from pyff.app.answer import ANSWER
 from pyff.app.async_handle import AsyncHandle
 from pyff.app.control import DuplicateStep, Paused, TaskFailed
 from pyff.app.derived import derived, derived_execution
-from pyff.app.run import AsyncCall, Run, Shield
+from pyff.app.run import AsyncCall, AsyncExposed, Run, Shield
 from pyff.app.settle import settled
 from pyff.app.values import Signal, Token
 from pyff.async_engine import AsyncEngine
@@ -240,8 +240,9 @@ class AsyncCtx:
         if found is not None:
             return cast("R", codec.decode(found.result))
         try:
-            async with self._transactions._transaction() as conn, conn.transaction():
-                value = await fn(conn, *args, **kwargs)
+            async with AsyncCall(self._run), self._transactions._transaction() as conn, conn.transaction():
+                with AsyncExposed(self._run):
+                    value = await fn(conn, *args, **kwargs)
                 made = await self._fenced(
                     self._engine.record_step,
                     name=name,
@@ -317,9 +318,9 @@ class AsyncCtx:
         return await self._engine._call(ANSWER, arguments, None)
 
     async def _enter(self) -> None:
-        """Before the code of a task that goes on: the signal that ended its wait is recorded at once. If the code fails
-        before it gets to the wait again, nobody is asked for it a second time."""
-        if not self.resumed:
+        """Records the signal that ended a wait, if an earlier run has not. Called before the payload is decoded and
+        before the code of the task: if these fail, the signal is still there for the next run."""
+        if not self._run.continues:
             return
         found = await self._fenced(self._ended)
         known = {row.name: row for row in found}
@@ -524,7 +525,7 @@ class AsyncCtx:
 
     async def _read_steps(self, after: str | None = None) -> dict[str, ReadStepsRow]:
         found: dict[str, ReadStepsRow] = {}
-        if self._run.handle_kind == "fresh" and not self._run.attempt_index:
+        if not self._run.continues:
             return found
         while rows := await self._steady(self._engine.read_steps, self._run.execution_id, after=after):
             found.update((row.name, row) for row in rows)

@@ -41,7 +41,7 @@ from pyff.app.answer import ANSWER
 from pyff.app.control import DuplicateStep, Paused, TaskFailed
 from pyff.app.derived import derived, derived_execution
 from pyff.app.handle import Handle
-from pyff.app.run import Call, Run, Shield
+from pyff.app.run import Call, Exposed, Run, Shield
 from pyff.app.values import Signal, Token
 from pyff.codecs.codec import BYTES, JSON, codec_of, from_json, to_json
 from pyff.connection_lost import connection_lost
@@ -230,8 +230,9 @@ class Ctx:
         if found is not None:
             return cast("R", codec.decode(found.result))
         try:
-            with self._transactions._transaction() as conn, conn.transaction():
-                value = fn(conn, *args, **kwargs)
+            with Call(self._run), self._transactions._transaction() as conn, conn.transaction():
+                with Exposed(self._run):
+                    value = fn(conn, *args, **kwargs)
                 made = self._fenced(
                     self._engine.record_step,
                     name=name,
@@ -307,9 +308,9 @@ class Ctx:
         return self._engine._call(ANSWER, arguments, None)
 
     def _enter(self) -> None:
-        """Before the code of a task that goes on: the signal that ended its wait is recorded at once. If the code fails
-        before it gets to the wait again, nobody is asked for it a second time."""
-        if not self.resumed:
+        """Records the signal that ended a wait, if an earlier run has not. Called before the payload is decoded and
+        before the code of the task: if these fail, the signal is still there for the next run."""
+        if not self._run.continues:
             return
         found = self._fenced(self._ended)
         known = {row.name: row for row in found}
@@ -510,7 +511,7 @@ class Ctx:
 
     def _read_steps(self, after: str | None = None) -> dict[str, ReadStepsRow]:
         found: dict[str, ReadStepsRow] = {}
-        if self._run.handle_kind == "fresh" and not self._run.attempt_index:
+        if not self._run.continues:
             return found
         while rows := self._steady(self._engine.read_steps, self._run.execution_id, after=after):
             found.update((row.name, row) for row in rows)

@@ -21,12 +21,17 @@ T = TypeVar("T", bound=Task[*tuple[Any, ...], Any])
 class App:
     """A registry of tasks. It holds no connection and may be imported anywhere.
 
-    `bind` gives it the engines that `enqueue` uses where no `conn=` is given.
+    `bind` gives it the engines that `enqueue` uses where no `conn=` is given. `max_put_offs`: how often an attempt that
+    this app cannot run (no such task, a payload that does not decode, an ImportError) is put off before it fails: after
+    1 second, then twice as long each time, at most 5 minutes; 2000 times take a week.
     """
 
-    def __init__(self, *, lane: str = "default", namespace: str = "default") -> None:
+    def __init__(
+        self, *, lane: str = "default", namespace: str = "default", max_put_offs: int = 2_000
+    ) -> None:
         self.lane = lane
         self.namespace = namespace
+        self.max_put_offs = max_put_offs
         self.tasks: dict[str, Task[*tuple[Any, ...], Any]] = {}
         self.schedules: dict[str, Schedule] = {}
         self.engine: Engine | None = None

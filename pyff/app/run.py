@@ -97,6 +97,11 @@ class Run:
         )
         self.shields = 0
 
+    @property
+    def continues(self) -> bool:
+        """Whether there was a run of this execution before: it may have left steps, or a signal that it did not see."""
+        return self.handle_kind != "fresh" or self.attempt_index > 0
+
     def lose(self, reason: str) -> None:
         """The lease is gone: the task is told, its outcome no longer counts."""
         with _guard:
@@ -135,13 +140,58 @@ class Shield(AbstractContextManager[None]):
     ) -> None:
         run = self._run
         with _guard:
-            run.shields -= 1
+            run.shields = max(
+                0, run.shields - 1
+            )  # 0 if an interrupt came at the very beginning of an Exposed
         if not run.shields and error is None:
             run.check()
 
 
 class Call(Shield):
     """A call of the database from a plain function: an exception out of nowhere could lose a connection of the pool."""
+
+
+class Exposed(AbstractContextManager[None]):
+    """A stretch of the user's code inside a shield, which may be interrupted all the same."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._shields = 0
+
+    def __enter__(self) -> None:
+        run = self._run
+        with _guard:
+            self._shields = run.shields
+            if run.lost is None:
+                run.shields = 0
+                return
+        run.check()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        run = self._run
+        struck = None
+        while True:
+            try:
+                with _guard:
+                    run.shields = self._shields
+                    if run.lost is not None and run.recall is not None:
+                        run.recall()
+                break
+            except TaskCancelled as late:  # the interrupt came here
+                struck = late
+        if error is None:
+            if struck is not None:
+                raise struck
+            run.check()
+
+
+class AsyncExposed(nullcontext[None]):
+    """See AsyncCall."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__()
 
 
 class AsyncCall(nullcontext[None]):
@@ -151,4 +201,4 @@ class AsyncCall(nullcontext[None]):
         super().__init__()
 
 
-__all__ = ["AsyncCall", "Call", "Run", "Shield"]
+__all__ = ["AsyncCall", "AsyncExposed", "Call", "Exposed", "Run", "Shield"]

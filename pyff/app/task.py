@@ -320,6 +320,11 @@ def connected(app: "App", conn: "Connection[Any] | Engine | None") -> "tuple[Eng
     engine = conn or app.engine
     if engine is None:
         raise NotConnected
+    if not isinstance(engine, Engine):
+        raise TypeError(
+            f"conn: expected an Engine or a psycopg.Connection, got {type(engine).__name__}; "
+            "an AsyncEngine and a psycopg.AsyncConnection go with aenqueue"
+        )
     return engine, None
 
 
@@ -333,6 +338,11 @@ def _async(
     engine = conn or app.async_engine
     if engine is None:
         raise NotConnected
+    if not isinstance(engine, AsyncEngine):
+        raise TypeError(
+            f"conn: expected an AsyncEngine or a psycopg.AsyncConnection, got {type(engine).__name__}; "
+            "an Engine and a psycopg.Connection go with enqueue"
+        )
     return engine, None
 
 

@@ -223,14 +223,17 @@ def _mapping(key: object, value: object) -> Shape:
 
 
 def _union(args: tuple[object, ...]) -> Shape:
-    """None, and then the first of the others that takes the value."""
+    """None, and then the first of the others that takes the value. To write a value, its own type comes first: a
+    datetime is a date too. To read one, date comes before datetime, which would read a date as midnight."""
     empty = types.NoneType in args
     shapes = [(a, shape_of(a)) for a in args if a is not types.NoneType]
+    if dt.datetime in args:
+        shapes.sort(key=lambda one: one[0] is not dt.date)
 
     def dump(value: object) -> object:
         if value is None and empty:
             return None
-        for kind, shape in shapes:
+        for kind, shape in sorted(shapes, key=lambda one: one[0] is not type(value)):
             if _is_a(value, kind):
                 return value if shape.dump is None else shape.dump(value)
         raise EncodeError(f"{type(value).__name__} is none of {', '.join(map(_name, args))}")

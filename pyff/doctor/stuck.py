@@ -28,6 +28,7 @@ select distinct on (s.lane_id) s.lane_id, extract(epoch from s.for_how_long) * 1
 _LATE = """
 select count(*) as n, extract(epoch from max(s.for_how_long)) * 1000 as late_ms
   from ff_v_stuck s where s.kind = %s and s.for_how_long > %s * interval '1 ms'"""
+_PUT_OFF = "select s.lane_id, s.waiting, s.waits_for, s.what_to_do from ff_v_stuck s where s.kind = 'put_off'"
 _LATE_KINDS = {"suspension_overdue": "timed-out suspensions", "not_dispatched": "flows with ended members"}
 
 
@@ -54,6 +55,12 @@ def check(patient: Patient) -> Iterator[Finding]:
             "the work",
             "claims on the lane would bring it back: no worker claims there, nor does maintenance run",
             ("start a worker that serves the lane: pyff worker --help", "pyff maintain"),
+        )
+    for row in patient.rows(_PUT_OFF):
+        yield Finding(
+            f"{row['waiting']} executions on lane {row['lane_id']} wait for {row['waits_for']}",
+            "they are put off again and again: the code of the workers on this lane does not fit them",
+            (row["what_to_do"],),
         )
     for kind, what in _LATE_KINDS.items():
         row = patient.rows(_LATE, kind, late)[0]

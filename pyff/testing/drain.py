@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
@@ -22,7 +22,8 @@ from pyff.async_engine import AsyncEngine
 from pyff.engine import Engine
 from pyff.engine_error import EngineError
 from pyff.statement import Statement
-from pyff.worker.execute import COMPLETE, FAIL, classify, judge, unstorable
+from pyff.worker.execute import COMPLETE, FAIL, PUT_OFF, classify, give_up, judge, unstorable, why_put_off
+from pyff.worker.put_off import arguments, put_off
 
 T = TypeVar("T")
 
@@ -54,7 +55,7 @@ class Drained:
     retried: list[str] = field(default_factory=list)
     paused: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)
+    put_off: list[str] = field(default_factory=list)
     errors: list[BaseException] = field(default_factory=list)
 
 
@@ -112,12 +113,8 @@ def drain(
                     row.namespace,
                     row.tags,
                 )
-                if run.kind not in app.tasks:
-                    engine.delay(run.handle, delay_ms=60_000)
-                    report.unknown.append(run.execution_id)
-                    continue
                 _execute(app, run, engine)
-                _report(run, engine, report)
+                _report(app, run, engine, report)
                 if reraise and report.errors:
                     raise report.errors[0]
         if not found:
@@ -126,23 +123,21 @@ def drain(
 
 
 def _execute(app: App, run: Run, engine: "_Inline") -> None:
-    task = run.task = app.tasks[run.kind]
+    task = run.task = app.tasks.get(run.kind)
     try:
-        signature = task.signature
-        args = signature.decode(run.payload)
         run.started = 1.0
-        if signature.is_async:
-            value = _run_coroutine(lambda: _coroutine(task, run, engine, args))
-        elif signature.wants_context:
+        if task is not None and task.signature.is_async:
+            value = _run_coroutine(lambda: _coroutine(task, run, engine))
+        else:
             context = Ctx(run, engine)
             context._enter()
-            value = task.fn(context, *args)
-        else:
-            value = task.fn(*args)
+            args = arguments(run)
+            signature, fn = task.signature, task.fn  # type: ignore[union-attr]
+            value = fn(context, *args) if signature.wants_context else fn(*args)
         if run.lost is not None or run.paused:
             judge(run, Paused())
         else:
-            run.result = signature.result.encode(value)
+            run.result = task.signature.result.encode(value)  # type: ignore[union-attr]
             run.outcome = COMPLETE
     except (KeyboardInterrupt, SystemExit):
         raise
@@ -150,14 +145,11 @@ def _execute(app: App, run: Run, engine: "_Inline") -> None:
         judge(run, error)
 
 
-async def _coroutine(
-    task: Task[*tuple[Any, ...], Any], run: Run, engine: "_Inline", args: Sequence[Any]
-) -> object:
-    if not task.signature.wants_context:
-        return await task.fn(*args)
+async def _coroutine(task: Task[*tuple[Any, ...], Any], run: Run, engine: "_Inline") -> object:
     context = AsyncCtx(run, cast("AsyncEngine", _Awaitable(engine)))
     await context._enter()
-    return await task.fn(context, *args)
+    args = arguments(run)
+    return await (task.fn(context, *args) if task.signature.wants_context else task.fn(*args))
 
 
 def _run_coroutine(make: Callable[[], Any]) -> object:
@@ -188,7 +180,13 @@ async def _awaited(make: Callable[[], Any]) -> object:
     return await make()
 
 
-def _report(run: Run, engine: Engine, report: Drained) -> None:
+def _report(app: App, run: Run, engine: Engine, report: Drained) -> None:
+    next_one = None
+    if run.outcome == PUT_OFF:
+        found = engine.describe_execution(run.execution_id)
+        next_one = put_off(found.progress_message if found else None, why_put_off(run))
+        if next_one.number > app.max_put_offs:
+            give_up(run, app.max_put_offs)
     if run.error is not None and not isinstance(run.error, Paused):
         report.errors.append(run.error)
     try:
@@ -208,6 +206,10 @@ def _report(run: Run, engine: Engine, report: Drained) -> None:
             answer = engine.fail(run.handle, reason=reason, classification=classification, category=category)
             again = answer.outcome == "retry_scheduled"
             (report.retried if again else report.failed).append(run.execution_id)
+        elif run.outcome == PUT_OFF and next_one is not None:
+            engine.progress(run.handle, message=next_one.message)
+            engine.delay(run.handle, delay_ms=next_one.delay_ms)
+            report.put_off.append(run.execution_id)
         elif run.outcome != COMPLETE:
             (report.paused if run.paused else report.lost).append(run.execution_id)
     except EngineError as error:

@@ -1,27 +1,34 @@
 """One run of a task: arguments in, result or failure out."""
 
 import logging
+import os
+import sysconfig
 import traceback
 from pathlib import Path
 
 import psycopg
 
+import pyff
 from pyff._generated.errors import PayloadTooLarge, StepLimitExceeded
 from pyff.app.control import DuplicateStep, Fail
 from pyff.app.run import Run
-from pyff.codecs.shapes import DecodeError, EncodeError
+from pyff.codecs.shapes import EncodeError
 from pyff.connection_lost import connection_lost
+from pyff.worker.put_off import CannotRun, message
 
 log = logging.getLogger("pyff.worker")
 
 COMPLETE = "complete"
 FAIL = "fail"
 RELEASE = "release"
+PUT_OFF = "put_off"
 PAUSED = "paused"
 LOST = "lost"
 
 REASON_CHARS = 4096
 SAID_CHARS = REASON_CHARS - 200
+OWN = (str(Path(pyff.__file__).parent) + os.sep, str(Path(psycopg.__file__).parent) + os.sep)
+LIBRARIES = ("<frozen ", *{sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")})
 HOPELESS = (DuplicateStep, PayloadTooLarge, StepLimitExceeded)
 """Mistakes in the code of a task: another attempt would repeat its effects and end in the same way."""
 
@@ -35,8 +42,20 @@ def judge(run: Run, error: BaseException) -> None:
         run.outcome = RELEASE if run.lost == "worker_stopping" else LOST
     elif run.unreachable and isinstance(error, psycopg.OperationalError) and connection_lost(error):
         run.outcome = RELEASE  # no failure of the task: it is done again as the same attempt
+    elif isinstance(error, CannotRun | ImportError):
+        run.outcome = PUT_OFF
     else:
         run.outcome = FAIL
+
+
+def why_put_off(run: Run) -> str:
+    return _storable(run.error, SAID_CHARS) if isinstance(run.error, CannotRun) else _described(run.error)
+
+
+def give_up(run: Run, most: int) -> None:
+    """A run that has been put off as often as it may fails."""
+    run.outcome = FAIL
+    run.error = Fail(message(most, why_put_off(run)), retryable=False, category="cannot_run")
 
 
 def classify(run: Run) -> tuple[str, str, str | None]:
@@ -46,12 +65,6 @@ def classify(run: Run) -> tuple[str, str, str | None]:
     hopeless = retry is not None and retry.on and not isinstance(error, retry.on)
     if isinstance(error, Fail):
         reason, permanent, category = _storable(error.reason) or "Fail", not error.retryable, error.category
-    elif isinstance(error, DecodeError) and run.result is None and not run.started:
-        reason, permanent, category = (
-            f"the payload does not fit the task: {_storable(error, SAID_CHARS)}",
-            True,
-            "invalid_payload",
-        )
     elif isinstance(error, EncodeError):
         reason, permanent, category = (
             f"{type(error).__name__}: {_storable(error, SAID_CHARS)}",
@@ -77,11 +90,17 @@ def _described(error: BaseException | None) -> str:
         return "unknown"
     said = _storable(error, SAID_CHARS)
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    frames = traceback.extract_tb(error.__traceback__)
-    if frames:
-        last = frames[-1]
-        text += f" ({Path(last.filename).name}:{last.lineno} in {last.name})"
+    if (place := _place(error)) is not None:
+        text += f" ({Path(place.filename).name}:{place.lineno} in {place.name})"
     return text
+
+
+def _place(error: BaseException) -> traceback.FrameSummary | None:
+    """The innermost frame of the user's code: neither of pyff nor, if there is another one, of a library."""
+    frames = traceback.extract_tb(error.__traceback__)
+    outside = [frame for frame in frames if not frame.filename.startswith(OWN)]
+    users = [frame for frame in outside if not frame.filename.startswith(LIBRARIES)]
+    return (users or outside)[-1] if outside else None
 
 
 def _storable(what: object, most: int = REASON_CHARS) -> str:

@@ -11,11 +11,26 @@ from psycopg.errors import LockNotAvailable
 from pyff._generated.errors import PayloadTooLarge
 from pyff.app.run import Run
 from pyff.engine_error import EngineError
-from pyff.worker.execute import COMPLETE, FAIL, LOST, PAUSED, RELEASE, classify, fields, unstorable
+from pyff.worker.execute import (
+    COMPLETE,
+    FAIL,
+    LOST,
+    PAUSED,
+    PUT_OFF,
+    RELEASE,
+    classify,
+    fields,
+    give_up,
+    unstorable,
+    why_put_off,
+)
 from pyff.worker.link import Link, Patience
+from pyff.worker.put_off import put_off
 from pyff.worker.state import State
 from pyff.worker.statements import COMPLETE as COMPLETE_MANY
 from pyff.worker.statements import FAIL as FAIL_ONE
+from pyff.worker.statements import PROGRESS
+from pyff.worker.statements import PUT_OFF as PUT_OFF_ONE
 from pyff.worker.statements import RELEASE as RELEASE_ONE
 
 log = logging.getLogger("pyff.worker")
@@ -43,10 +58,12 @@ class Finisher:
         *,
         observe: Callable[[Run], None] | None,
         due: Callable[[str, float], None],
+        max_put_offs: int,
     ) -> None:
         self._state = state
         self._link = link
         self._due = due
+        self._max_put_offs = max_put_offs
         self._observe = observe
         self._patience = Patience()
         self._patience_ms = PATIENCE_MS
@@ -101,6 +118,8 @@ class Finisher:
                 self._fail(run)
             elif run.outcome == RELEASE:
                 self._release(run)
+            elif run.outcome == PUT_OFF:
+                self._put_off(run)
             elif run.outcome == PAUSED:
                 state.counters.paused += 1
                 if run.sleeps_s is not None:
@@ -187,7 +206,7 @@ class Finisher:
     def _release(self, run: Run) -> None:
         arguments = {
             "handle": run.handle,
-            "delay_ms": 0 if run.task is not None else UNKNOWN_DELAY_MS,
+            "delay_ms": 0,
             "patience_ms": self._patience_ms,
         }
         try:
@@ -197,6 +216,36 @@ class Finisher:
             return
         if isinstance(answer, list):
             self._state.counters.released += 1
+
+    def _put_off(self, run: Run) -> None:
+        answer = self._until_answered(
+            [run], lambda: self._link.call(PROGRESS, {"execution_id": run.execution_id})
+        )
+        if not isinstance(answer, list) or not answer:
+            self._state.counters.lost += 1
+            return
+        next_one = put_off(answer[0][0], why_put_off(run))
+        if next_one.number > self._max_put_offs:
+            give_up(run, self._max_put_offs)
+            self._fail(run)
+            return
+        arguments = {
+            "handle": run.handle,
+            "message": next_one.message,
+            "delay_ms": next_one.delay_ms,
+            "patience_ms": self._patience_ms,
+        }
+        try:
+            answer = self._until_answered([run], lambda: self._link.call(PUT_OFF_ONE, arguments))
+        except LockNotAvailable:
+            self._hold(run)
+            return
+        if isinstance(answer, list):
+            self._state.counters.released += 1
+            self._due(run.lane, next_one.delay_ms / 1000)
+            log.error(
+                "%s %s", run.kind, next_one.message, extra={**fields(run), "retry_in_ms": next_one.delay_ms}
+            )
 
     def _hold(self, run: Run) -> None:
         if self._patience_ms == PATIENCE_MS:
@@ -236,10 +285,6 @@ class Finisher:
                 log.info("reporting results again")
                 self._patience.restore()
             return answer
-
-
-UNKNOWN_DELAY_MS = 10_000
-"""How long an execution whose task this worker does not know is left to others."""
 
 
 def _portions(batch: list[Run]) -> Iterator[list[Run]]:

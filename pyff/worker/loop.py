@@ -13,6 +13,7 @@ from pyff.app.control import Paused
 from pyff.app.run import Run
 from pyff.async_engine import AsyncEngine
 from pyff.worker.execute import COMPLETE, judge
+from pyff.worker.put_off import arguments
 from pyff.worker.state import State
 
 log = logging.getLogger("pyff.worker")
@@ -83,6 +84,8 @@ class Loop:
                     log.error("the event loop was %s: it goes on", why)
         finally:
             with contextlib.suppress(Exception):
+                loop.run_until_complete(asyncio.wait_for(loop.shutdown_asyncgens(), 5))
+            with contextlib.suppress(Exception):
                 for engine in self._engines or ():
                     loop.run_until_complete(asyncio.wait_for(engine.close(), 5))
             loop.close()
@@ -103,16 +106,13 @@ class Loop:
         task = run.task
         started = monotonic()
         try:
-            signature = task.signature  # type: ignore[union-attr]
-            args = signature.decode(run.payload)
             run.started = started
             run.check()
-            if signature.wants_context:
-                context = AsyncCtx(run, *self._its_engines())
-                await context._enter()
-                value = await task.fn(context, *args)  # type: ignore[union-attr]
-            else:
-                value = await task.fn(*args)  # type: ignore[union-attr]
+            context = AsyncCtx(run, *self._its_engines())
+            await context._enter()
+            args = arguments(run)
+            signature, fn = task.signature, task.fn  # type: ignore[union-attr]
+            value = await (fn(context, *args) if signature.wants_context else fn(*args))
             if run.lost is not None or run.paused:
                 judge(run, Paused())
             else:

@@ -45,6 +45,17 @@ RELEASE: Final = """
                                  p_delay_ms => %(delay_ms)s) d
 """
 
+PROGRESS: Final = "select d.progress_message from ff_describe_execution(p_execution_id => %(execution_id)s) d"
+
+PUT_OFF: Final = """
+    select d.delay_until_ms - ff_now_ms()
+      from set_config('lock_timeout', %(patience_ms)s::text, true) w(ms)
+     cross join lateral ff_progress(p_handle => case when w.ms <> '' then %(handle)s::text end,
+                                    p_message => %(message)s) p
+     cross join lateral ff_delay(p_handle => case when p.progress_updated_at_ms > 0 then %(handle)s::text end,
+                                 p_delay_ms => %(delay_ms)s) d
+"""
+
 REGISTER: Final = """
     select r.outcome from ff_register_worker(p_worker_id => %(worker_id)s, p_worker_instance_id => %(instance_id)s,
                                              p_lanes => %(lanes)s, p_capabilities => %(capabilities)s,

@@ -4,6 +4,7 @@ import ctypes
 import threading
 from collections import deque
 from collections.abc import Iterable
+from functools import cache
 from time import monotonic
 
 from pyff.app.context import Ctx
@@ -11,12 +12,26 @@ from pyff.app.control import Paused, TaskCancelled
 from pyff.app.run import Run
 from pyff.engine import Engine
 from pyff.worker.execute import COMPLETE, judge
+from pyff.worker.put_off import arguments
 from pyff.worker.state import State
 
 _raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _raise_in.argtypes = (ctypes.c_ulong, ctypes.py_object)
 _NOTHING = ctypes.py_object()
 """NULL, which takes an exception back. None would be raised itself, as something that cannot be."""
+
+
+@cache
+def _cancelled(reason: str) -> type[TaskCancelled]:
+    """A thread can be interrupted by a class only, which Python calls without arguments: what that makes is a
+    TaskCancelled with this reason."""
+
+    class Interrupt(TaskCancelled):
+        def __init__(self) -> None:
+            super().__init__(reason)
+            self.__class__ = TaskCancelled  # type: ignore[assignment]
+
+    return Interrupt
 
 
 class Slot:
@@ -38,7 +53,7 @@ class Slot:
         """Raises TaskCancelled in the code of the run, at its next instruction; a blocking call ends first."""
         with self._guard:
             if self._run is run and self._thread.ident is not None:
-                _raise_in(self._thread.ident, ctypes.py_object(TaskCancelled))
+                _raise_in(self._thread.ident, ctypes.py_object(_cancelled(run.lost or "cancelled")))
 
     def recall(self) -> None:
         """Takes an interrupt back that has not struck yet."""
@@ -50,7 +65,8 @@ class Slot:
         while True:
             run = pool.take(self)
             if run is None:
-                self._parked.acquire()
+                if not pool.closed:  # close() wakes each slot that is idle by then
+                    self._parked.acquire()
                 pool.waking = False
                 if pool.closed:
                     return
@@ -62,8 +78,6 @@ class Slot:
         task = run.task
         started = monotonic()
         try:
-            signature = task.signature  # type: ignore[union-attr]
-            args = signature.decode(run.payload)
             run.started = started
             try:
                 run.interrupt, run.recall = self.interrupt, self.recall
@@ -71,13 +85,11 @@ class Slot:
                     self._run = run
                 if run.lost is not None:
                     raise TaskCancelled(run.lost)
-                fn = task.fn  # type: ignore[union-attr]
-                if signature.wants_context:
-                    context = Ctx(run, self._pool.engine, self._pool.transactions)
-                    context._enter()
-                    value = fn(context, *args)
-                else:
-                    value = fn(*args)
+                context = Ctx(run, self._pool.engine, self._pool.transactions)
+                context._enter()
+                args = arguments(run)
+                signature, fn = task.signature, task.fn  # type: ignore[union-attr]
+                value = fn(context, *args) if signature.wants_context else fn(*args)
             finally:
                 self._leave(run)
             if run.lost is not None or run.paused:

@@ -139,6 +139,8 @@ class Worker:
         """Begins to work in the background. Raises if the database cannot be reached, or is not what it should be."""
         if self._phase != "new":
             raise RuntimeError("a worker starts once; make another one")
+        if not self.app.tasks:
+            raise Failure("the app has no tasks", hint="Import the modules that register them.")
         kinds = {
             task.signature.is_async for task in self.app.tasks.values()
         }  # one that cannot be called is told now
@@ -202,6 +204,7 @@ class Worker:
             self._links["report"],
             observe=self._observe if self._observers else None,
             due=self._due,
+            max_put_offs=self.app.max_put_offs,
         )
         self._keeper = Keeper(state, self._links["renew"], self._ttl_ms, identity)
         self._watch = Watch(state, list(self._links.values()), CALL_TIMEOUT_S, self._unload)
@@ -316,16 +319,8 @@ class Worker:
 
     def _dispatch(self, runs: list[Run]) -> None:
         tasks = self.app.tasks
-        known: list[Run] = []
         for run in runs:
-            task = tasks.get(run.kind)
-            if task is None:
-                log.error("no task %r here: left to others", run.kind, extra=fields(run))
-                run.outcome = RELEASE
-                self._state.finish(run)
-                continue
-            run.task = task
-            known.append(run)
+            run.task = tasks.get(run.kind)
         for observer in self._observers:
             for run in runs:
                 try:
@@ -333,15 +328,15 @@ class Worker:
                 except Exception:
                     log.exception("an observer failed")
         if self._gate is None:
-            self._enter(known)
+            self._enter(runs)
         else:
-            self._gate.put(known)
+            self._gate.put(runs)
 
     def _enter(self, runs: list[Run]) -> None:
         plain: list[Run] = []
         coroutines: list[Run] = []
         for run in runs:
-            (coroutines if run.task.signature.is_async else plain).append(run)  # type: ignore[union-attr]
+            (coroutines if run.task is not None and run.task.signature.is_async else plain).append(run)
         if plain:
             self._threads.put(plain)
         if coroutines:

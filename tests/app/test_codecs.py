@@ -4,6 +4,7 @@ import dataclasses
 import datetime as dt
 import enum
 import json
+import typing
 import uuid
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, NewType, TypedDict
@@ -185,6 +186,22 @@ def test_the_order_of_a_union_decides_how_it_is_read_whichever_was_seen_first():
         value = number if text is codec_of(str | uuid.UUID) else (number,)
         assert known.decode(known.encode(value)) == value
         assert text.decode(text.encode(value)) in (str(number), (str(number),))
+
+
+@pytest.mark.parametrize(
+    "kind", [dt.date | dt.datetime, dt.datetime | dt.date, list[dt.date | dt.datetime | None]]
+)
+def test_a_union_of_date_and_datetime_keeps_both_as_they_are(kind):
+    codec = codec_of(kind)
+    for value in (
+        dt.date(2026, 3, 1),
+        dt.datetime(2026, 3, 1, 12, 30),
+        dt.datetime(2026, 3, 1, tzinfo=dt.UTC),
+    ):
+        given = [value, None] if typing.get_origin(kind) is list else value
+        found = codec.decode(codec.encode(given))
+        assert found == given
+        assert type(found) is type(given)
 
 
 def test_where_a_date_is_expected_a_datetime_is_its_date():

@@ -706,19 +706,6 @@ def test_exceptions_decide_about_retries(app, db):
     assert {h.state() for h in handles.values()} == {"failed"}
 
 
-def test_a_payload_that_does_not_fit_fails_for_good(app, engine, db):
-    @app.task(retry=NOW)
-    def work(n: int) -> None: ...
-
-    created = engine.create_execution(
-        "default", execution_kind="work", payload=b'"x"', policy={"retry_policy": {"max_retries": 3}}
-    )
-    drain(app, db)
-    found = engine.get_execution_result(created.execution_id)
-    assert found.failure_category == "invalid_payload"
-    assert engine.describe_execution(created.execution_id).total_attempt_count == 1
-
-
 def test_async_tasks_do_all_of_it_too(app, engine, db):
     tokens = []
 

@@ -224,6 +224,30 @@ async def test_async_programs_have_the_same(dsn, db):
         assert await double.ahandle(one.execution_id).result(0) == 8
 
 
+async def test_an_engine_or_connection_of_the_other_kind_is_refused_before_anything_is_submitted(
+    app, engine, dsn, connect
+):
+    @app.task()
+    def note(n: int) -> None: ...
+
+    async with AsyncEngine(dsn) as other, await psycopg.AsyncConnection.connect(dsn) as conn:
+        for wrong in (engine, connect(), dsn):
+            with pytest.raises(TypeError, match="AsyncEngine"):
+                await note.aenqueue(1, conn=wrong)
+            with pytest.raises(TypeError, match="AsyncEngine"):
+                await note.aenqueue_many([(1,)], conn=wrong)
+            with pytest.raises(TypeError, match="AsyncEngine"):
+                note.ahandle("{fp:0}:00000000-0000-0000-0000-000000000000", conn=wrong)
+        for wrong in (other, conn, dsn):
+            with pytest.raises(TypeError, match="Engine"):
+                note.enqueue(1, conn=wrong)
+            with pytest.raises(TypeError, match="Engine"):
+                note.enqueue_many([(1,)], conn=wrong)
+            with pytest.raises(TypeError, match="Engine"):
+                app.sync_schedules(wrong)
+    assert engine.list_executions() == []
+
+
 def test_an_app_without_a_database_says_so():
     app = App()
 

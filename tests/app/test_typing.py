@@ -16,7 +16,7 @@ import psycopg
 
 import pyff
 from pyff import App, AsyncCtx, AsyncEngine, AsyncHandle, Backoff, Child, Ctx, Engine, Fail, Handle, PublicState, Signal
-from pyff import TaskFailed, Token, Worker
+from pyff import CursorMoved, Failure, TaskFailed, Token, Worker
 from pyff.app.run import Run
 from pyff.testing import advance, drain
 
@@ -98,6 +98,10 @@ def submit(dsn: str) -> Receipt:
     assert_type(add(1, 2), int)
     handle.cancel("user")
     return handle.result(timeout=30)
+
+
+def told(error: Failure | CursorMoved) -> str:
+    return error.hint
 
 
 async def submit_async(engine: AsyncEngine) -> None:

@@ -332,6 +332,20 @@ def test_an_empty_claim_arms_the_lane_and_the_next_submission_rings_once(db, con
 
 
 @pytest.mark.own_session("LISTEN")
+@pytest.mark.parametrize("function", ["ff_create_execution", "ff_create_executions"])
+def test_the_first_submission_to_a_new_lane_rings_once(db, connect, function):
+    """A worker may wait for a lane before it exists: its empty claim has no row to arm."""
+    assert claim(db) is None
+    listener = connect()
+    listener.execute("listen ff_lane")
+    submit = {"payloads": [b"", b""]} if function == "ff_create_executions" else {}
+    rows(db, function, lane_id="default", **submit)
+    assert [n.payload for n in listener.notifies(timeout=20, stop_after=1)] == ["default"]
+    create(db)
+    assert list(listener.notifies(timeout=0.05)) == []
+
+
+@pytest.mark.own_session("LISTEN")
 def test_no_doorbell_rings_while_notify_is_off(db, connect):
     create(db)
     take(db)

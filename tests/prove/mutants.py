@@ -1,6 +1,11 @@
-"""Planted bugs: each is a change to one function that the checker must notice."""
+"""Planted bugs: each is a change to one function that the checker must notice; or, for what its load does not reach, a
+change to one file that a test must notice."""
 
+import shutil
+import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,27 +16,38 @@ import psycopg
 from tests.prove.campaign import FAULTS, Campaign
 from tests.prove.server import Server
 
-FUNCTIONS = Path(__file__).parents[2] / "db" / "functions"
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """`old` stands in the file of `function` and is replaced, everywhere, by `new`."""
+    """`old` stands in the file of `function` and is replaced, everywhere, by `new`. `test`: what must notice it instead
+    of the checker; then `function` may be the path of any file."""
 
     name: str
     function: str
     old: str
     new: str
+    test: str = ""
 
-    def source(self) -> str:
-        (path,) = FUNCTIONS.glob(f"*/{self.function}.sql")
-        text = path.read_text()
+    def source(self, root: Path = ROOT) -> str:
+        text = self.path(root).read_text()
         if self.old not in text:
-            raise LookupError(f"{self.name}: {path.name} does not contain {self.old!r}")
+            raise LookupError(f"{self.name}: {self.function} does not contain {self.old!r}")
         return text.replace(self.old, self.new)
+
+    def path(self, root: Path = ROOT) -> Path:
+        if "/" in self.function:
+            return root / self.function
+        (path,) = root.glob(f"db/functions/*/{self.function}.sql")
+        return path
 
 
 SOMETIMES = "if random() < 0.2 then return; end if;\n    "
+
+ROLLBACK = (
+    "tests/worker/test_worker.py::test_a_payload_that_does_not_decode_is_put_off_and_goes_on_after_a_rollback"
+)
 
 MUTANTS = (
     # Fences and leases
@@ -169,6 +185,17 @@ MUTANTS = (
     outcome := case when v_hard"""),
     Mutant("a report is applied in part", "ff__spend", "then u.current_value + x.amount else -1 end",
            "then u.current_value + x.amount / 2 else -1 end"),
+    # The app
+    Mutant("payload decoded before the signal is recorded", "pyff/worker/threads.py",
+           "                context._enter()\n                args = arguments(run)\n",
+           "                args = arguments(run)\n                context._enter()\n", ROLLBACK),
+    Mutant("payload decoded before the signal is recorded, async", "pyff/worker/loop.py",
+           "            await context._enter()\n            args = arguments(run)\n",
+           "            args = arguments(run)\n            await context._enter()\n", ROLLBACK),
+    Mutant("a signal is lost with the worker that claimed it", "ff_observe_signals",
+           "s.attempt_index <= a.attempt_index", "s.attempt_index = a.attempt_index",
+           "tests/app/test_deploys.py::"
+           "test_a_signal_outlives_the_crash_of_workers_that_claimed_and_did_not_record_it"),
 )  # fmt: skip
 
 
@@ -210,6 +237,8 @@ def hunt(seconds: float, names: Sequence[str] = (), clients: int = 4, at_once: i
 def _try(
     server: Server, number: int, mutant: Mutant | None, seconds: float, clients: int, looks: int
 ) -> Catch:
+    if mutant is not None and mutant.test:
+        return _try_test(mutant)
     if mutant is CARELESS:
         server = Server(synchronous_commit=False, wal_writer_delay="10s")
     try:
@@ -242,3 +271,23 @@ def _try(
     finally:
         if mutant is CARELESS:
             server.close()
+
+
+def _try_test(mutant: Mutant) -> Catch:
+    """In a copy of the repository: the test passes there, and fails with the mutant."""
+    with tempfile.TemporaryDirectory() as directory:
+        root = Path(directory, "repo")
+        shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", mutant.test]
+        began = time.monotonic()
+        for planted in (False, True):
+            if planted:
+                mutant.path(root).write_text(mutant.source(root))
+            began = time.monotonic()
+            done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+            if done.returncode not in ((0, 1) if planted else (0,)):
+                raise RuntimeError(f"{mutant.test}: {done.stdout}{done.stderr}")
+        told = [line[1:].strip() for line in done.stdout.splitlines() if line.startswith("E  ")]
+        rule = mutant.test.rpartition("::")[2].removeprefix("test_").replace("_", " ")
+        seconds = time.monotonic() - began
+        return Catch(mutant, rule, told[0], seconds) if done.returncode else Catch(mutant, "", "", seconds)

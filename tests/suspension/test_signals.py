@@ -534,6 +534,23 @@ def test_a_handle_of_an_older_attempt_or_a_made_up_one_observes_nothing(db):
         rows(db, "ff_observe_signals", handle=third["handle"], matched_only=None)
 
 
+def test_signals_that_no_run_has_seen_are_observed_by_the_attempt_after_a_crash(db, clock):
+    claim, point = suspended(db)
+    deliver(db, claim, point, payload=b"1")
+    assert take(db)["handle_kind"] == "resumed"
+    for _ in range(2):
+        clock.advance(86_400_000)
+        again = take(db)
+        assert again["handle_kind"] == "reclaimed"
+        for suspension_id in (None, point["suspension_id"]):
+            seen = rows(db, "ff_observe_signals", handle=again["handle"], suspension_id=suspension_id)
+            assert [bytes(g["payload"]) for g in seen] == [b"1"]
+    (other,) = suspend(db, again["handle"])
+    assert rows(db, "ff_observe_signals", handle=again["handle"]) == []
+    deliver(db, claim, other, payload=b"2")
+    assert [bytes(g["payload"]) for g in rows(db, "ff_observe_signals", handle=take(db)["handle"])] == [b"2"]
+
+
 def test_muted_events_change_nothing_else(db):
     db.execute("update ff_event_family set muted = '{*}' where family in ('signal', 'suspension')")
     claim, point = suspended(db)
@@ -544,6 +561,8 @@ def test_muted_events_change_nothing_else(db):
 
 @pytest.mark.own_session("LISTEN")
 def test_the_doorbell_rings_once_for_each_family(db, connect):
+    create(db)
+    take(db)  # a new lane notifies for its first execution
     listener = connect()
     listener.execute("listen ff_event_signal")
     listener.execute("listen ff_event_suspension")

@@ -132,7 +132,7 @@ def test_a_result_above_the_limit_fails_the_task_for_good(app, db, dsn):
 def test_what_the_app_does_not_know_is_reported(app, db, dsn):
     with Engine(dsn) as engine:
         made = engine.create_execution("default", execution_kind="stranger")
-    assert drain(app, db).unknown == [made.execution_id]
+    assert drain(app, db).put_off == [made.execution_id]
 
 
 def test_needs_are_met_unless_capabilities_say_otherwise(app, db, dsn):

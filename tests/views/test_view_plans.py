@@ -153,6 +153,7 @@ KINDS = [
     "lease_lapsed",
     "delay_over",
     "retry_far_away",
+    "put_off",
     "deadline_passed",
     "suspended_for_ever",
     "suspension_overdue",

@@ -26,6 +26,8 @@ def work(app: App, dsn: str) -> Iterator[Callable[..., Worker]]:
     started: list[Worker] = []
 
     def start(**options: Any) -> Worker:
+        if not app.tasks:
+            app.task()(nothing)
         worker = Worker(app, dsn, **{"lease_ttl_ms": 30_000, "poll_s": 0.2, "drain_s": 90, **options})
         worker.start()
         started.append(worker)
@@ -34,6 +36,10 @@ def work(app: App, dsn: str) -> Iterator[Callable[..., Worker]]:
     yield start
     for worker in started:
         worker.stop(0)
+
+
+def nothing() -> None:
+    """A task for workers whose work does not matter."""
 
 
 def until(condition: Callable[[], object], seconds: float = 90) -> None:

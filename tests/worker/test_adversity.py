@@ -20,7 +20,7 @@ from pyff.worker.loop import Loop
 from pyff.worker.state import State
 from tests.pgbouncer import pooled
 from tests.sql import one
-from tests.worker.conftest import until
+from tests.worker.conftest import nothing, until
 
 WAITING = (
     "select pid from pg_stat_activity where datname = current_database() and application_name = 'pyff'"
@@ -359,6 +359,7 @@ def test_large_payloads_and_results_go_through(app, work):
 
 def test_a_worker_whose_part_has_died_says_so(app, dsn, monkeypatch):
     """A worker that does not claim any more must not look like one that was asked to stop."""
+    app.task()(nothing)
     monkeypatch.setattr(Claimer, "_wanted", lambda self: 1 // 0)
     worker = Worker(app, dsn, lanes=["default"])
     with pytest.raises(Failure, match="claim"):
@@ -376,6 +377,7 @@ def test_a_worker_whose_part_has_died_says_so(app, dsn, monkeypatch):
     ],
 )
 def test_what_every_claim_would_be_refused_for_is_told_at_the_start(app, dsn, options, said):
+    app.task()(nothing)
     worker = Worker(app, dsn, **{"lanes": ["default"], **options})
     with pytest.raises(EngineError, match=said):
         worker.start()
@@ -383,6 +385,7 @@ def test_what_every_claim_would_be_refused_for_is_told_at_the_start(app, dsn, op
 
 
 def test_a_worker_without_the_right_to_claim_is_told_at_the_start(app, dsn, db):
+    app.task()(nothing)
     db.execute("drop role if exists bystander")
     db.execute("create role bystander login in role ff_reader")
     try:

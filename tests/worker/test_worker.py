@@ -1,15 +1,28 @@
 """The worker in the background of a test: what it claims, runs and reports."""
 
 import asyncio
+import re
 import threading
 import time
 import uuid
 
 import psycopg
 import pytest
+from psycopg_pool import ConnectionPool
 
-from pyff import AsyncCtx, Backoff, Ctx, Fixed, TaskCancelled, TaskFailed, Worker, send_signal
-from tests.worker.conftest import until
+from pyff import (
+    App,
+    AsyncCtx,
+    Backoff,
+    Ctx,
+    Failure,
+    Fixed,
+    TaskCancelled,
+    TaskFailed,
+    Worker,
+    send_signal,
+)
+from tests.worker.conftest import nothing, until
 
 
 def sound(db):
@@ -156,12 +169,10 @@ def test_an_idle_worker_hears_of_new_work_before_it_polls(app, work, engine):
     @app.task()
     def note() -> None: ...
 
-    first = note.enqueue()  # makes the lane known: a lane that does not exist yet cannot ring
     worker = work(poll_s=3600)
-    first.result(90)
     until(lambda: worker.health().listening)
-    for _ in range(5):
-        time.sleep(0.05)
+    for _ in range(5):  # the first one registers the lane
+        until(lambda: (worker.health().last_claim_age_s or 0) > 0.5)  # no look is due before the poll
         note.enqueue().result(90)
 
 
@@ -229,6 +240,140 @@ def test_an_exception_that_ends_programs_ends_only_the_task(app, work):
     assert worker.health().healthy
 
 
+def test_a_payload_that_does_not_decode_is_put_off_and_goes_on_after_a_rollback(app, work, engine):
+    tokens = []
+
+    @app.task()
+    def plain(ctx: Ctx, order: int) -> str:
+        return f"{order}: {ctx.wait('approval', on_token=tokens.append).name}"
+
+    @app.task()
+    async def coroutine(ctx: AsyncCtx, order: int) -> str:
+        return f"{order}: {(await ctx.wait('approval', on_token=tokens.append)).name}"
+
+    first = work()
+    handles = [plain.enqueue(1), coroutine.enqueue(2)]
+    until(lambda: [h.state() for h in handles] == ["suspended"] * 2)
+    first.stop()
+    app.tasks.clear()
+
+    @app.task(name="plain")
+    def changed(ctx: Ctx, order: dict[str, int]) -> None: ...
+
+    @app.task(name="coroutine")
+    async def changed_too(ctx: AsyncCtx, order: dict[str, int]) -> None: ...
+
+    second = work()
+    for token in tokens:
+        assert send_signal(token, "approve", conn=engine).outcome == "accepted"
+    until(lambda: all("put off 2 times" in (h.describe().progress_message or "") for h in handles), 60)
+    second.stop()
+    for handle in handles:
+        assert handle.state() == "delayed"
+        handle.cancel()
+        engine.replay_execution(handle.execution_id)
+    app.tasks.clear()
+    app.tasks.update(plain=plain, coroutine=coroutine)
+    work()
+    assert [h.result(60) for h in handles] == ["1: approve", "2: approve"]
+    assert len(tokens) == 2
+
+
+def test_a_worker_without_tasks_is_refused(dsn):
+    with pytest.raises(Failure, match="no tasks"):
+        Worker(App(), dsn).start()
+
+
+def test_a_slot_that_was_busy_when_the_worker_stopped_ends_too(app, work):
+    threads, go = [], threading.Event()
+
+    @app.task()
+    def blocks() -> None:
+        threads.append(threading.current_thread())
+        go.wait(60)
+
+    worker = work()
+    blocks.enqueue()
+    until(lambda: threads)
+    worker.stop(0)
+    assert threads[0].is_alive()
+    go.set()
+    threads[0].join(60)
+    assert not threads[0].is_alive()
+
+
+def test_async_generators_that_a_task_left_open_are_closed_when_the_worker_stops(app, work):
+    left, closed = [], threading.Event()
+
+    async def rows():
+        try:
+            yield 1
+        finally:
+            await asyncio.sleep(0)
+            closed.set()
+
+    @app.task()
+    async def reads() -> int:
+        left.append(rows())
+        return await anext(left[0])
+
+    worker = work()
+    assert reads.enqueue().result(60) == 1
+    assert not closed.is_set()
+    worker.stop()
+    assert closed.is_set()
+
+
+def test_a_cancellation_of_a_transaction_costs_no_connection(app, work, db, monkeypatch):
+    """The cancellation comes in the very moment in which the pool hands a connection out."""
+    contexts, pools = {}, []
+    getconn = ConnectionPool.getconn
+
+    def interrupted(pool, *args, **kwargs):
+        conn = getconn(pool, *args, **kwargs)
+        ctx = contexts.pop(threading.get_ident(), None)
+        if ctx is not None:
+            pools.append(pool)
+            db.execute("select ff_cancel_execution(%s)", [ctx.execution_id])
+            until(lambda: ctx.cancelled)
+        return conn
+
+    monkeypatch.setattr(ConnectionPool, "getconn", interrupted)
+    did = []
+
+    @app.task()
+    def pays(ctx: Ctx) -> None:
+        ctx.check()
+        contexts[threading.get_ident()] = ctx
+        ctx.transaction("pay", did.append)
+
+    worker = work(slots=1)
+    until(lambda: worker.health().listening)
+    for n in range(1, 4):
+        pays.enqueue()
+        until(lambda: worker.health().lost == n)  # noqa: B023
+    assert did == []
+    for pool in pools:
+        until(lambda: pool.get_stats()["pool_available"] == pool.get_stats()["pool_size"])  # noqa: B023
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_failure_names_the_place_in_the_users_code(app, work, is_async):
+    @app.task()
+    def plain(ctx: Ctx) -> None:
+        ctx.emit("x", type="")  # refused by the engine
+
+    @app.task()
+    async def coroutine(ctx: AsyncCtx) -> None:
+        await ctx.emit("x", type="")
+
+    work()
+    with pytest.raises(TaskFailed) as failed:
+        (coroutine if is_async else plain).enqueue().result(60)
+    name = "coroutine" if is_async else "plain"
+    assert re.search(rf"\(test_worker\.py:\d+ in {name}\)$", failed.value.reason)
+
+
 def test_a_task_that_this_worker_does_not_know_is_left_to_others(app, work, engine, db):
     @app.task()
     def known() -> int:
@@ -277,7 +422,7 @@ def test_a_cancellation_reaches_the_task_as_an_exception(app, work, db):
             while True:
                 time.sleep(0.001)
         except TaskCancelled as error:
-            told.append(type(error))
+            told.append((error.reason, str(error)))
             raise
 
     worker = work(lease_ttl_ms=60_000)
@@ -286,6 +431,7 @@ def test_a_cancellation_reaches_the_task_as_an_exception(app, work, db):
     until(lambda: worker.health().listening)
     handle.cancel("enough")
     until(lambda: told)
+    assert told == [("execution_not_active", "execution_not_active")]
     until(lambda: worker.health().leases == 0)
     assert handle.state() == "cancelled"
     assert worker.health().lost == 1
@@ -657,6 +803,7 @@ def test_a_call_that_gets_no_answer_is_given_up(app, work, connect):
 
 
 def test_wrong_options_are_refused(app, dsn):
+    app.task()(nothing)
     for options in ({"slots": 0}, {"batch": 0}, {"lanes": {}}, {"lanes": {"a": 0}}):
         with pytest.raises(ValueError, match=next(iter(options))):
             Worker(app, dsn, **options)

@@ -1,5 +1,5 @@
 -- A submission enters a lane: registers an unknown one, refuses a draining or disabled one. Reads the lane unlocked.
--- Returns whether a worker waits for it (wake_armed). Errors: lane_not_accepting.
+-- Returns whether a worker waits for it (wake_armed); a new lane starts so, since its workers may poll it already. Errors: lane_not_accepting.
 create or replace function ff__open_lane(p_lane_id text, p_now_ms bigint) returns boolean
 language plpgsql volatile
 as $$
@@ -13,7 +13,7 @@ begin
         values (p_lane_id, 'active', p_now_ms, p_now_ms, 'create_execution')
         on conflict do nothing;
         if found then
-            return false;
+            return true;
         end if;
         select l.state, l.wake_armed into v_state, v_armed from ff_lane_registry l where l.lane_id = p_lane_id;
     end if;

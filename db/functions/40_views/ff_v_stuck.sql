@@ -133,6 +133,25 @@ with recursive clock as materialized (
                and c.blocking_reason = 'waiting_for_retry_backoff'
              order by coalesce(c.lease_check_at_ms, c.delay_until_ms) desc limit 100) c
     union all
+    -- A put-off is a delay of at most five minutes whose reason was written as progress under the same lease.
+    select 'put_off', c.lane_id, min(c.execution_id::text)::uuid, null, count(*), min(c.last_transition_at_ms),
+           'a worker that can run it: ' || min(a.progress_message),
+           'deploy code that can run it, or ff_cancel_execution(%1$L)'
+      from clock t
+     cross join ff_lane_registry l
+     cross join lateral (
+            select c.lane_id, c.execution_id, c.current_attempt_index, c.last_transition_at_ms
+              from ff_exec_core c
+             where c.lane_id = l.lane_id
+               and (c.ownership_state = 'leased' or c.eligibility_state = 'not_eligible_until_time')
+               and coalesce(c.lease_check_at_ms, c.delay_until_ms) between t.ms - 3600000 and t.ms + 300000
+               and c.blocking_reason = 'waiting_for_delay' and c.attempt_state = 'attempt_interrupted'
+             order by coalesce(c.lease_check_at_ms, c.delay_until_ms) limit 1000) c
+      join ff_attempt a on a.execution_id = c.execution_id and a.attempt_index = c.current_attempt_index
+     where a.progress_message ~ '^put off [0-9]+ times: '
+       and a.progress_updated_at_ms >= coalesce(a.resumed_at_ms, a.started_at_ms)
+     group by c.lane_id, regexp_replace(a.progress_message, '^put off [0-9]+ times: ', '')
+    union all
     select 'deadline_passed', c.lane_id, c.execution_id, c.flow_id, 1, c.since_ms,
            'somebody to end it: its time is over',
            case when c.deadline_at_ms <= t.ms then 'ff_tick(), or ff_expire_execution(%1$L, ''execution_deadline'')'
@@ -272,6 +291,8 @@ no_capable_worker: ready for a minute, and none of them has the capabilities
 backlog: the first in line has waited for ten minutes, although workers are there
 lease_lapsed, delay_over: due for a minute, and nobody claims on the lane
 retry_far_away: the next attempt is more than an hour away
+put_off: the workers that claimed it cannot run it: no such task, a payload that does not decode, a missing import; one
+row per reason and lane
 deadline_passed: a deadline or attempt timeout passed a minute ago, and nobody has ended it
 suspended_for_ever: suspended for a day, without a timeout
 suspension_overdue: its timeout passed a minute ago, and nobody has ended it
