@@ -39,6 +39,8 @@ create index ff_flow_core_terminal on ff_flow_core (unsuccessful, terminal_at_ms
 create index ff_flow_core_building on ff_flow_core (created_at_ms) where public_flow_state = 'building';
 create index ff_flow_core_empty on ff_flow_core (created_at_ms) where node_count = 0;
 
+-- The indexes of its ends do not begin with flow_id, and statements that look for an end do not name the flow: while
+-- statistics do not know that a flow can be large, the planner would take any index that begins with it.
 create table ff_edge (
     flow_id          uuid   not null,
     edge_id          uuid   not null,
@@ -54,11 +56,11 @@ create table ff_edge (
     upstream_outcome text collate "C",
     data_passing_ref text,
     primary key (flow_id, edge_id),
-    constraint ff_edge_pair unique (flow_id, upstream_eid, downstream_eid)
+    constraint ff_edge_pair unique (upstream_eid, downstream_eid)
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.1);
 comment on table ff_edge is
     'Dependencies between members of a flow: the downstream waits for the upstream. Written under the lock of the flow''s row.';
-create index ff_edge_downstream on ff_edge (flow_id, downstream_eid);
+create index ff_edge_downstream on ff_edge (downstream_eid);
 
 create table ff_edge_group (
     flow_id        uuid   not null,
@@ -90,7 +92,8 @@ create table ff_flow_dispatch (
 ) with (fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.02);
 comment on table ff_flow_dispatch is
     'Work list: ended members whose end was not yet passed on to those that wait for them. Usually empty.';
-create index ff_flow_dispatch_flow on ff_flow_dispatch (flow_id, event_id);
+create index ff_flow_dispatch_flow on ff_flow_dispatch (flow_id, counted, event_id);
+create index ff_flow_dispatch_put_off on ff_flow_dispatch (flow_id, next_dispatch_at_ms) where counted;
 create index ff_flow_dispatch_due on ff_flow_dispatch (next_dispatch_at_ms);
 
 create table ff_cancel_dispatch_outbox (

@@ -418,9 +418,9 @@ class AsyncMethods(ABC):
     ) -> CancelFlowResult:
         """Cancels a flow for good. cancel_all: every member that has not ended; cancel_pending: those that no
         worker has a live lease on, the others may complete but not wait or be retried; cancel_flow_only:
-        members run on, the graph is frozen. Up to max_members end in this call; the rest (pending_count)
-        is not claimable any more and is ended by ff_drain_cancel_backlog. A stronger policy may follow a
-        weaker one (escalated).
+        members run on, the graph is frozen. Up to max_members (0 to 100000) end in this call; the rest
+        (pending_count) is not claimable any more and is ended by ff_drain_cancel_backlog. A stronger
+        policy may follow a weaker one (escalated).
 
         Raises: InvalidInput, FlowNotFound.
         """
@@ -1356,10 +1356,10 @@ class AsyncMethods(ABC):
     async def dispatch_completion(
         self, event_id: int, *, max_edges: int = 1000, conn: AsyncConnection[object] | None = None
     ) -> DispatchCompletionResult:
-        """Passes the end of a flow member on to those that wait for it, and everything else of its flow that
-        has queued. The call that ended the member has nearly always done this itself. event_id: that of
-        its completion. partial: something is left, because it was busy or too much for one call; call
-        again.
+        """Applies the end of a flow member to the members that wait for it, and the other ends of its flow
+        that are new or due. The call that ended the member has usually done this itself. event_id: that of
+        its completion. partial: something is left, because a child was locked by another transaction or it
+        was too much for one call; call again.
 
         Raises: InvalidInput.
         """

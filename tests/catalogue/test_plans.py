@@ -355,3 +355,51 @@ def test_a_chosen_id_is_looked_up_and_not_searched_for(db, explained):
         "ff_create_execution", lane_id="other", execution_id="{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07"
     )
     assert list(wasted(plans)) == []
+
+
+def edges_read(plans):
+    """How many rows of edges and groups the statements looked at."""
+    return sum(
+        (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+        for plan in plans
+        for node in nodes(plan["Plan"])
+        if node.get("Relation Name") in ("ff_edge", "ff_edge_group") and "Scan" in node["Node Type"]
+    )
+
+
+def submitted(db, upstreams, downstreams, **groups):
+    """A flow in which each of some members feeds each of the others."""
+    made = rows(
+        db,
+        "ff_submit_flow",
+        nodes=Jsonb(
+            [{"key": f"u{n}", "lane_id": "up"} for n in range(upstreams)]
+            + [{"key": f"d{n}", "lane_id": "down"} for n in range(downstreams)]
+        ),
+        edges=Jsonb([{"from": f"u{n}", "to": f"d{m}"} for n in range(upstreams) for m in range(downstreams)]),
+        groups=Jsonb([{"to": f"d{n}", **groups} for n in range(downstreams)] if groups else []),
+    )
+    return made[0]["flow_id"]
+
+
+def test_cancelling_a_flow_reads_in_proportion_to_its_edges(db, explained):
+    read = []
+    for size in (50, 200):
+        flow_id = submitted(db, 1, size)
+        (found,), plans = explained("ff_cancel_flow", flow_id=flow_id)
+        assert found["cancelled_count"] == size + 1
+        read.append(edges_read(plans))
+    assert 0 < read[1] <= 5 * read[0]
+
+
+def test_an_end_that_decides_many_groups_reads_in_proportion_to_their_edges(db, explained):
+    read = []
+    for upstreams, downstreams in ((10, 5), (20, 10)):
+        flow_id = submitted(db, upstreams, downstreams, policy="any_of")
+        handle = take(db, "up")["handle"]
+        _, plans = explained("ff_complete", handle=handle)
+        found = one(db, "ff_describe_flow", flow_id=flow_id)
+        assert (found["members_cancelled"], found["members_waiting"]) == (upstreams - 1, downstreams)
+        read.append(edges_read(plans))
+        rows(db, "ff_cancel_flow", flow_id=flow_id)
+    assert 0 < read[1] <= 5 * read[0]

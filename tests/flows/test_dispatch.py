@@ -3,6 +3,7 @@
 import pytest
 
 from tests.flows.graph import (
+    apply,
     begin,
     chain,
     describe,
@@ -17,6 +18,7 @@ from tests.flows.graph import (
     node,
     nodes,
     policy,
+    stage,
     state,
     states,
     undispatched,
@@ -165,21 +167,45 @@ def test_a_sibling_that_somebody_else_waits_for_is_not_cancelled(db):
     assert violations(db) == []
 
 
-def test_an_edge_that_is_only_staged_protects_a_sibling_too(db):
-    fid, (a, shared), _ = fan_in(db, 2, "any_of")
+def test_a_staged_edge_does_not_keep_a_sibling_when_its_group_is_decided(db):
+    fid, (a, shared), child = fan_in(db, 2, "any_of")
     other = node(db, fid)
-    staged = one(
-        db,
-        "ff_stage_dependency_edge",
-        flow_id=fid,
-        upstream_execution_id=shared,
-        downstream_execution_id=other,
-    )
+    staged = stage(db, fid, shared, other)
     finish(db, a)
-    assert state(db, shared) == "waiting"
-    one(db, "ff_apply_dependency_to_child", flow_id=fid, edge_id=staged["edge_id"])
-    finish(db, shared)
-    assert state(db, other) == "waiting"
+    assert states(db, [shared, child, other]) == ["cancelled", "waiting", "waiting"]
+    assert violations(db) == []
+    # The edge counts from when it is applied.
+    assert apply(db, fid, staged["edge_id"])["child_public_state"] == "skipped"
+    assert violations(db) == []
+
+
+def test_a_staged_edge_does_not_keep_a_sibling_when_another_group_is_decided(db):
+    fid, (a, shared), _ = fan_in(db, 2, "any_of")
+    second, b, other = nodes(db, fid, 3)
+    policy(db, fid, second, "any_of", on_satisfied="let_run")
+    link(db, fid, shared, second)
+    link(db, fid, b, second)
+    stage(db, fid, shared, other)
+    finish(db, a)
+    assert state(db, shared) == "waiting"  # the second group needs it
+    assert violations(db) == []
+    finish(db, b)
+    assert state(db, shared) == "cancelled"
+    assert violations(db) == []
+
+
+def test_the_upstream_of_a_staged_edge_is_not_a_sibling(db):
+    fid = flow(db)
+    a, outsider, child = nodes(db, fid, 3)
+    policy(db, fid, child, "any_of")
+    link(db, fid, a, child)
+    staged = stage(db, fid, outsider, child)
+    finish(db, a)
+    assert states(db, [outsider, child]) == ["waiting", "waiting"]
+    assert violations(db) == []
+    # Applied to a group that is decided, it makes its upstream one that is not needed.
+    apply(db, fid, staged["edge_id"])
+    assert state(db, outsider) == "cancelled"
     assert violations(db) == []
 
 

@@ -17,6 +17,7 @@ from tests.flows.graph import (
     finish,
     flow,
     flow_state,
+    group,
     link,
     node,
     nodes,
@@ -121,6 +122,56 @@ def test_a_busy_child_is_passed_over_and_released_later(db, connect):
     busy.rollback()
     assert one(db, "ff_dispatch_completion", event_id=row["event_id"])["children_released"] == 1
     assert describe(db, fid)["live_members"] == 2
+    assert violations(db) == []
+
+
+def lock(connect, eid):
+    """A connection with an open transaction that has changed an execution."""
+    conn = connect(autocommit=False)
+    one(conn, "ff_change_priority", execution_id=eid, priority=1)
+    return conn
+
+
+def attempts(db):
+    return [row["dispatch_attempts"] for row in undispatched(db)]
+
+
+def test_ends_that_were_put_off_are_not_read_again_before_their_time(db, connect, clock):
+    clock.freeze()
+    fid, ups, child = fan_in(db, 5)
+    busy = lock(connect, child)
+    for upstream in ups:
+        finish(db, upstream)
+    # Each is tried again once, by the end that follows it, and then put off.
+    assert attempts(db) == [2, 2, 2, 2, 1]
+    assert violations(db) == []
+    busy.rollback()
+    clock.advance(100)
+    assert take(db)["execution_id"] == child
+    assert undispatched(db) == []
+    assert group(db, fid, child)["n_success"] == 5
+    assert violations(db) == []
+
+
+def test_an_end_retries_a_few_of_those_that_were_put_off_however_many_are_due(db, connect, clock):
+    clock.freeze()
+    fid, ups, child = fan_in(db, 40)
+    other = node(db, fid)
+    link(db, fid, ups[-1], other)
+    busy = lock(connect, child)
+    for upstream in ups[:-1]:
+        finish(db, upstream)
+    clock.advance(60_000)
+    before = attempts(db)
+    finish(db, ups[-1])
+    after = attempts(db)
+    assert sum(a != b for a, b in zip(before, after, strict=False)) == 16
+    assert state(db, other) == "waiting"  # its own end comes first
+    # Once the child is free, one call does the rest.
+    busy.rollback()
+    clock.advance(60_000)
+    assert one(db, "ff_dispatch_completions") == {"processed": 40, "errors": 0, "more": False}
+    assert state(db, child) == "waiting"
     assert violations(db) == []
 
 

@@ -202,3 +202,17 @@ def test_a_quorum_of_children_is_enough(db):
     assert undispatched(db) == []
     assert state(db, ups[2]) == "cancelled"
     assert fid
+
+
+@pytest.mark.usefixtures("dsn")  # each call is a transaction of its own
+def test_an_override_that_finds_nothing_to_wait_for_stores_the_order_of_its_event(db):
+    fid = flow(db)
+    solo = begin(db, create(db))
+    member = begin(db, node(db, fid))
+    for row in (solo, member):
+        eid = row["execution_id"]
+        answer = one(db, "ff_wait_children_execution", execution_id=eid, source="operator_override")
+        assert answer == {"outcome": "ready", "pending_children": 0, "replayed": False}
+        assert events(db, eid)[-1] == "operator/overridden"
+        assert violations(db) == []
+        one(db, "ff_renew", handle=row["handle"])

@@ -1,6 +1,7 @@
 -- Groups were decided, or closed by the end of their child: each member that fed one of them, still runs, feeds nothing
 -- undecided any more and stands in a decided group that cancels the rest, is ended at once, or noted in the outbox if it
--- is busy. An edge that is only staged counts as feeding. The caller holds the flow. Returns how many were ended.
+-- is busy. A staged edge does not count. Each candidate is judged once, by its own edges. The caller holds the flow.
+-- Returns how many were ended.
 create or replace function ff__cancel_siblings(p_flow_id uuid, p_downstreams uuid[]) returns int
 language plpgsql volatile
 as $$
@@ -11,19 +12,26 @@ declare
     e ff_exec;
 begin
     for r in
+        with u as materialized (
+            select c.execution_id as id
+              from (select distinct d.upstream_eid as id
+                      from unnest(p_downstreams) x(id)
+                     cross join lateral (
+                           select t.upstream_eid from ff_edge t
+                            where t.downstream_eid = x.id and t.edge_state = 'applied'
+                           offset 0) d) y
+              join ff_exec_core c on c.execution_id = y.id and c.lifecycle_phase <> 'terminal')
         select u.id as upstream_eid, g.downstream_eid, g.group_state
-          from (select distinct d.upstream_eid as id
-                  from unnest(p_downstreams) x(id)
-                 cross join lateral (
-                       select t.upstream_eid from ff_edge t
-                        where t.flow_id = p_flow_id and t.downstream_eid = x.id and t.edge_state = 'applied' offset 0) d) u
+          from u
          cross join lateral (
-               select k.downstream_eid, k.group_state
-                 from ff_edge t join ff_edge_group k on k.flow_id = t.flow_id and k.downstream_eid = t.downstream_eid
-                where t.flow_id = p_flow_id and t.upstream_eid = u.id and t.edge_state = 'applied'
+               select t.downstream_eid, k.group_state
+                 from ff_edge t
+                cross join lateral (
+                      select y.group_state, y.on_satisfied from ff_edge_group y
+                       where y.flow_id = p_flow_id and y.downstream_eid = t.downstream_eid offset 0) k
+                where t.upstream_eid = u.id and t.edge_state = 'applied'
                   and k.on_satisfied = 'cancel_remaining' and k.group_state in ('satisfied', 'impossible')
-                order by k.downstream_eid limit 1) g
-          join ff_exec_core c on c.execution_id = u.id and c.lifecycle_phase <> 'terminal'
+                limit 1) g
          where not ff__feeds_pending(p_flow_id, u.id)
          order by u.id
     loop

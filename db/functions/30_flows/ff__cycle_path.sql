@@ -8,21 +8,21 @@ declare
     v_at uuid := p_to;
     v_path uuid[] := array[p_to];
 begin
-    if not exists (select from ff_edge d where d.flow_id = p_flow_id and d.upstream_eid = p_from)
-       or not exists (select from ff_edge d where d.flow_id = p_flow_id and d.downstream_eid = p_to) then
+    if not exists (select from ff_edge d where d.upstream_eid = p_from)
+       or not exists (select from ff_edge d where d.downstream_eid = p_to) then
         return null;
     end if;
     with recursive r(id) as (
         select p_from
         union
-        select d.downstream_eid from r join ff_edge d on d.flow_id = p_flow_id and d.upstream_eid = r.id)
+        select d.downstream_eid from r join ff_edge d on d.upstream_eid = r.id)
     select array_agg(r.id) into v_reached from r;
     if not p_to = any (v_reached) then
         return null;
     end if;
     while v_at <> p_from loop
         select d.upstream_eid into v_at from ff_edge d
-         where d.flow_id = p_flow_id and d.downstream_eid = v_at and d.upstream_eid = any (v_reached)
+         where d.downstream_eid = v_at and d.upstream_eid = any (v_reached)
          order by d.upstream_eid limit 1;
         v_path := v_at || v_path;
     end loop;

@@ -1,8 +1,10 @@
--- Passes the ends of a flow's members on to those that wait for them: all rows of its work list, level by level (what a
--- level ends is the next), until none is left, p_max_edges edges are resolved or 50 levels are done. The caller holds
--- the flow. Children and siblings are locked without waiting; what is busy stays for the next time.
--- Crash-safe by being one transaction with the end itself: a row is counted once, an edge resolved once, a group
--- decides once. The group of an ended member changes without its row's lock: nothing but a replay, which takes the
+-- Applies the ends of a flow's members to the members that wait for them: the new rows of its work list, level by level
+-- (what a level ends is the next level), then those that were put off and are due. Ends when none is left, p_max_edges
+-- edges are resolved or 50 levels are done. The caller holds the flow. Children and siblings are locked without waiting; a
+-- row with a locked child is put off. Of those that were put off it reads a few, and more only if these were done: the
+-- cost does not depend on how many rows wait for a locked child.
+-- Crash-safe because it is one transaction with the end itself: a row is counted once, an edge resolved once, a group
+-- decided once. The group of an ended member changes without its row's lock: nothing but a replay, which takes the
 -- flow, could read it.
 create or replace function ff__dispatch_flow(p_flow_id uuid, p_max_edges int default 1000) returns ff_dispatched
 language plpgsql volatile
@@ -12,18 +14,24 @@ declare
     v_now bigint := ff_now_ms();
     v_cancelled boolean := (select f.public_flow_state = 'cancelled' from ff_flow_core f where f.flow_id = p_flow_id);
     v_counted int := 0;
-    v_new int;
-    v_left bigint[] := '{}'::bigint[];
+    v_retry int := 16;
+    v_put_off bigint[] := array(select q.event_id from ff_flow_dispatch q
+                                 where q.flow_id = p_flow_id and q.counted and q.next_dispatch_at_ms <= v_now
+                                 order by q.next_dispatch_at_ms limit v_retry);
+    v_retried boolean;
     v_events bigint[];
     v_ids uuid[];
     v_outcomes text[];
-    v_edges uuid[];
+    v_edges tid[];
     v_results text[];
+    v_rows bigint[];
+    v_left bigint[];
+    v_done bigint[];
     v_children uuid[];
     v_locked uuid[];
+    v_busy uuid[];
     v_streams boolean;
     v_decided uuid[];
-    v_all boolean;
     v_success int;
     v_failed int;
     v_skipped int;
@@ -36,17 +44,23 @@ declare
 begin
     perform set_config('ff.flow', p_flow_id::text, true);
     loop
-        select array_agg(x.event_id), array_agg(x.execution_id), array_agg(x.outcome),
-               count(*) filter (where not x.counted)
-          into v_events, v_ids, v_outcomes, v_new
-          from (select q.* from ff_flow_dispatch q
-                 where q.flow_id = p_flow_id and q.event_id <> all (v_left)
+        exit when r.depth >= 49;
+        select array_agg(x.event_id), array_agg(x.execution_id), array_agg(x.outcome)
+          into v_events, v_ids, v_outcomes
+          from (select q.* from ff_flow_dispatch q where q.flow_id = p_flow_id and not q.counted
                  order by q.event_id limit 5000) x;
-        exit when v_events is null or r.depth >= 49;
+        v_retried := v_events is null;
+        if v_retried then
+            select array_agg(q.event_id), array_agg(q.execution_id), array_agg(q.outcome)
+              into v_events, v_ids, v_outcomes
+              from ff_flow_dispatch q where q.event_id = any (v_put_off);
+            exit when v_events is null;
+        else
+            v_counted := v_counted + cardinality(v_events);
+        end if;
         r.depth := r.depth + 1;
 
-        -- Once per row: one life less, and nobody needs to cancel it or wait on its behalf any more.
-        v_counted := v_counted + v_new;
+        -- An ended member need not be cancelled, and its own group is not waited for.
         delete from ff_cancel_dispatch_outbox o where o.target_eid = any (v_ids);
         if v_cancelled then
             delete from ff_cancel_backlog_member m where m.flow_id = p_flow_id and m.execution_id = any (v_ids);
@@ -57,18 +71,20 @@ begin
             returning g.downstream_eid)
         select coalesce(array_agg(c.downstream_eid), '{}') into v_closed from closed c;
 
-        -- The edges that wait for these ends, then those whose child can be had. OFFSET 0 keeps the planner from reading a
-        -- whole flow when statistics do not know that one can be large.
-        select coalesce(array_agg(x.edge_id), '{}'), array_agg(x.downstream_eid), array_agg(x.outcome)
-          into v_edges, v_children, v_results
-          from (select d.edge_id, d.downstream_eid, u.outcome
-                  from unnest(v_ids, v_outcomes) u(id, outcome)
+        -- The edges that wait for these ends, row by row and no more than may be resolved, then those whose child can be
+        -- locked. OFFSET 0 keeps the planner from reading a whole flow when statistics do not know that one can be large.
+        select coalesce(array_agg(x.ctid), '{}'), array_agg(x.downstream_eid), array_agg(x.outcome), array_agg(x.n)
+          into v_edges, v_children, v_results, v_rows
+          from (select d.ctid, d.downstream_eid, u.outcome, u.n
+                  from unnest(v_ids, v_outcomes) with ordinality u(id, outcome, n)
                  cross join lateral (
-                       select t.edge_id, t.downstream_eid from ff_edge t
-                        where t.flow_id = p_flow_id and t.upstream_eid = u.id and t.edge_state = 'applied'
+                       select t.ctid, t.downstream_eid from ff_edge t
+                        where t.upstream_eid = u.id and t.edge_state = 'applied'
                           and t.reopened_at_ms is null offset 0) d
-                 order by d.downstream_eid, d.edge_id limit p_max_edges - r.edges_resolved + 1) x;
-        v_all := cardinality(v_edges) <= p_max_edges - r.edges_resolved;
+                 limit p_max_edges - r.edges_resolved + 1) x;
+        -- At the limit the row of the last edge, and those after it, are left.
+        v_left := case when cardinality(v_edges) > p_max_edges - r.edges_resolved
+                       then v_events[v_rows[cardinality(v_edges)]:] else '{}' end;
         v_decided := '{}';
         if v_edges <> '{}' then
             select coalesce(array_agg(l.execution_id), '{}'), bool_or(l.stream_open) into v_locked, v_streams
@@ -79,11 +95,18 @@ begin
             if v_streams then
                 v_locked := ff__free_streams(v_locked);
             end if;
+            v_busy := array(select unnest(v_children) except select unnest(v_locked));
+            if v_busy <> '{}' then
+                v_left := array(select unnest(v_left)
+                                union
+                                select v_events[z.n] from unnest(v_children, v_rows) z(child, n)
+                                 where z.child = any (v_busy));
+            end if;
             for v_batch in
-                select x.outcome, array_agg(x.edge_id) as edges
-                  from (select z.edge_id, z.outcome from unnest(v_edges, v_children, v_results) with ordinality
-                                                         z(edge_id, child, outcome, n)
-                         where z.child = any (v_locked) order by z.n limit p_max_edges - r.edges_resolved) x
+                select x.outcome, array_agg(x.edge) as edges
+                  from (select z.edge, z.outcome
+                          from unnest(v_edges, v_children, v_results) with ordinality z(edge, child, outcome, n)
+                         where z.child <> all (v_busy) order by z.n limit p_max_edges - r.edges_resolved) x
                  group by x.outcome
             loop
                 for v_child, v_success, v_failed, v_skipped in
@@ -91,7 +114,7 @@ begin
                         update ff_edge d
                            set edge_state = ff__edge_result(d.dependency_kind, v_batch.outcome),
                                upstream_outcome = v_batch.outcome, resolved_at_ms = v_now
-                         where d.flow_id = p_flow_id and d.edge_id = any (v_batch.edges)
+                         where d.ctid = any (v_batch.edges) -- the flow is held: no other transaction moves them
                         returning d.downstream_eid, d.edge_state)
                     select x.downstream_eid, count(*) filter (where x.edge_state = 'satisfied'),
                            count(*) filter (where x.edge_state = 'failed'),
@@ -113,9 +136,7 @@ begin
                     end if;
                 end loop;
                 r.edges_resolved := r.edges_resolved + cardinality(v_batch.edges);
-                v_all := v_all and cardinality(v_locked) = (select count(distinct y.id) from unnest(v_children) y(id));
             end loop;
-            v_all := v_all and v_locked <> '{}';
         end if;
 
         foreach v_child in array v_decided loop
@@ -131,26 +152,26 @@ begin
             r.siblings_cancelled := r.siblings_cancelled + ff__cancel_siblings(p_flow_id, v_decided || v_closed);
         end if;
 
-        delete from ff_flow_dispatch q
-         where q.event_id = any (v_events)
-           and (v_all or not exists (select from ff_edge d
-                                      where d.flow_id = p_flow_id and d.upstream_eid = q.execution_id
-                                        and d.edge_state = 'applied' and d.reopened_at_ms is null));
-        get diagnostics v_new = row_count;
-        r.rows_done := r.rows_done + v_new;
-        if v_new < cardinality(v_events) then
-            -- At the limit, or a child was busy: the first time it may well be free at once.
-            with l as (
-                update ff_flow_dispatch q
-                   set counted = true, dispatch_attempts = q.dispatch_attempts + 1,
-                       next_dispatch_at_ms = case
-                           when r.edges_resolved >= p_max_edges or q.dispatch_attempts = 0 then v_now
-                           else v_now + least(500, 50 * 2 ^ least(q.dispatch_attempts, 12))::bigint end
-                 where q.event_id = any (v_events)
-                returning q.event_id)
-            select v_left || array_agg(l.event_id) into v_left from l;
+        v_done := array(select unnest(v_events) except select unnest(v_left));
+        delete from ff_flow_dispatch q where q.event_id = any (v_done);
+        r.rows_done := r.rows_done + cardinality(v_done);
+        if v_left <> '{}' then
+            -- A child that was locked is often free at the next try.
+            update ff_flow_dispatch q
+               set counted = true, dispatch_attempts = q.dispatch_attempts + 1,
+                   next_dispatch_at_ms = case
+                       when r.edges_resolved >= p_max_edges or q.dispatch_attempts = 0 then v_now
+                       else v_now + least(5000, 50 * 2 ^ least(q.dispatch_attempts, 12))::bigint end
+             where q.event_id = any (v_left);
         end if;
         exit when r.edges_resolved >= p_max_edges;
+        if v_retried then
+            v_retry := v_retry * 4;
+            v_put_off := case when v_done <> '{}' then array(
+                select q.event_id from ff_flow_dispatch q
+                 where q.flow_id = p_flow_id and q.counted and q.next_dispatch_at_ms <= v_now
+                 order by q.next_dispatch_at_ms limit v_retry) end;
+        end if;
     end loop;
     r.depth := greatest(r.depth, 0);
 

@@ -1,10 +1,12 @@
--- Whether somebody still waits for a member: an edge of it that is not resolved leads to a group that is not decided.
+-- Whether a member is still needed: an applied edge of it leads to a group that is not decided. A staged edge feeds nothing.
 create or replace function ff__feeds_pending(p_flow_id uuid, p_upstream uuid) returns boolean
 language sql stable
 as $$
     select exists (
         select from ff_edge d
-          left join ff_edge_group g on g.flow_id = d.flow_id and g.downstream_eid = d.downstream_eid
-         where d.flow_id = p_flow_id and d.upstream_eid = p_upstream and d.edge_state in ('staged', 'applied')
-           and coalesce(g.group_state, 'pending') = 'pending')
+         cross join lateral (
+               select k.group_state from ff_edge_group k
+                where k.flow_id = p_flow_id and k.downstream_eid = d.downstream_eid offset 0) g
+         where d.upstream_eid = p_upstream and d.edge_state = 'applied'
+           and g.group_state = 'pending')
 $$;

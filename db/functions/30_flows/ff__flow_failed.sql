@@ -7,11 +7,11 @@ begin
     return exists (
         select from ff_exec_core c
          where c.flow_id = p_flow_id and c.terminal_outcome in ('failed', 'cancelled', 'expired')
-           and (not exists (select from ff_edge d where d.flow_id = p_flow_id and d.upstream_eid = c.execution_id)
+           and (not exists (select from ff_edge d where d.upstream_eid = c.execution_id)
                 or exists (select from ff_edge d
                              left join ff_edge_group g
                                on g.flow_id = d.flow_id and g.downstream_eid = d.downstream_eid
-                            where d.flow_id = p_flow_id and d.upstream_eid = c.execution_id
+                            where d.upstream_eid = c.execution_id
                               and g.group_state is distinct from 'satisfied')));
 end
 $$;

@@ -15,7 +15,7 @@ begin
             perform from (
                 select c.execution_id from ff_exec_core c
                  where c.execution_id = any (array(select d.downstream_eid from ff_edge d
-                                                    where d.flow_id = v_flow and d.upstream_eid = v_id) || v_id)
+                                                    where d.upstream_eid = v_id) || v_id)
                  order by c.execution_id for update) x;
         end if;
     end if;

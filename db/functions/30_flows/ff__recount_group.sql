@@ -15,7 +15,7 @@ begin
                    count(*) filter (where d.edge_state = 'satisfied')::int as success,
                    count(*) filter (where d.edge_state = 'failed')::int as failed,
                    count(*) filter (where d.edge_state = 'skipped')::int as skipped
-              from ff_edge d where d.flow_id = p_flow_id and d.downstream_eid = p_downstream) n
+              from ff_edge d where d.downstream_eid = p_downstream) n
      where g.flow_id = p_flow_id and g.downstream_eid = p_downstream;
 end
 $$;

@@ -27,10 +27,10 @@ begin
 
     -- Downwards.
     update ff_edge d set reopened_at_ms = null
-     where d.flow_id = e.flow_id and d.upstream_eid = e.execution_id and d.reopened_at_ms is not null;
+     where d.upstream_eid = e.execution_id and d.reopened_at_ms is not null;
     v_edges := array(
         select d.edge_id from ff_edge d join ff_exec_core c on c.execution_id = d.downstream_eid
-         where d.flow_id = e.flow_id and d.upstream_eid = e.execution_id
+         where d.upstream_eid = e.execution_id
            and d.edge_state in ('satisfied', 'failed', 'skipped')
          order by c.execution_id for update of c);
     for v_child in
@@ -52,7 +52,7 @@ begin
                resolved_at_ms = case when u.terminal_outcome = 'success' then e.now_ms end,
                reopened_at_ms = case when u.terminal_outcome not in ('success', 'none') then e.now_ms end
           from ff_exec_core u
-         where d.flow_id = e.flow_id and d.downstream_eid = e.execution_id and d.edge_state in ('failed', 'skipped')
+         where d.downstream_eid = e.execution_id and d.edge_state in ('failed', 'skipped')
            and u.execution_id = d.upstream_eid;
     end if;
     -- Children that are to be replayed with it.
@@ -65,7 +65,7 @@ begin
     -- What has not begun waits for everything that runs, also for what was replayed while this one was over.
     update ff_edge d set edge_state = 'applied', upstream_outcome = null, resolved_at_ms = null
       from ff_exec_core u, ff_exec_core c
-     where d.flow_id = e.flow_id and d.downstream_eid = e.execution_id
+     where d.downstream_eid = e.execution_id
        and d.edge_state in ('satisfied', 'failed', 'skipped') and u.execution_id = d.upstream_eid
        and u.lifecycle_phase <> 'terminal' and c.execution_id = e.execution_id and c.started_at_ms is null;
     perform ff__recount_group(e.flow_id, e.execution_id, e.now_ms);

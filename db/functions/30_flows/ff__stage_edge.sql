@@ -54,7 +54,7 @@ begin
         perform ff__not_in_flow(p_flow_id, v_end.wire_id, v_end.flow_id, v_end.which);
     end loop;
     select x.* into d from ff_edge x
-     where x.flow_id = p_flow_id and x.upstream_eid = v_up and x.downstream_eid = v_down;
+     where x.upstream_eid = v_up and x.downstream_eid = v_down;
     if found then
         perform ff__already_linked(d, f.partition_key);
     end if;

@@ -49,6 +49,10 @@ begin
                 'skipped', 'dependency_impossible');
         end if;
     end if;
+    if p_override and outcome = 'ready' then
+        -- Nothing else is written that stores the ord of the operator event.
+        update ff_exec_core c set last_event_ord = e.ord where c.execution_id = e.execution_id;
+    end if;
     if v_flow is not null then
         perform ff__close_flow(v_flow);
     end if;

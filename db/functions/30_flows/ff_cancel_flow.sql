@@ -44,7 +44,7 @@ begin
           from ff_cancel_backlog_member m join ff_exec_core c on c.execution_id = m.execution_id
          where m.flow_id = p_flow_id and c.lifecycle_phase <> 'terminal';
     end if;
-    perform ff__close_flow(p_flow_id);
+    perform ff__close_flow(p_flow_id, greatest(1000, p_max_members));
     v_now := ff_now_ms();
     select coalesce(sum(x.covered::int), 0), coalesce(sum((not x.covered)::int), 0)
       into pending_count, running_count
@@ -61,7 +61,7 @@ $$;
 comment on function ff_cancel_flow(uuid, text, text, text, int) is
 $$Cancels a flow for good. cancel_all: every member that has not ended; cancel_pending: those that no worker has a live
 lease on, the others may complete but not wait or be retried; cancel_flow_only: members run on, the graph is frozen.
-Up to p_max_members end in this call; the rest (pending_count) is not claimable any more and is ended by
+Up to p_max_members (0 to 100000) end in this call; the rest (pending_count) is not claimable any more and is ended by
 ff_drain_cancel_backlog. A stronger policy may follow a weaker one (escalated).
 
 Outcomes: outcome = cancelled | cancellation_scheduled | escalated | already_terminal

@@ -30,7 +30,9 @@ begin
         if (ff__open_flow(v_flow)).flow_id is null then
             delete from ff_flow_dispatch q where q.event_id = p_event_id;
         else
-            if exists (select from ff_flow_dispatch q where q.event_id = p_event_id) then
+            -- Asked for by name: a row that was put off is due.
+            update ff_flow_dispatch q set next_dispatch_at_ms = 0 where q.event_id = p_event_id;
+            if found then
                 r := ff__dispatch_flow(v_flow, p_max_edges);
                 outcome := case when r.rows_left then 'partial' else 'advanced' end;
             end if;
@@ -46,9 +48,9 @@ end
 $$;
 
 comment on function ff_dispatch_completion(bigint, int) is
-$$Passes the end of a flow member on to those that wait for it, and everything else of its flow that has queued. The call
-that ended the member has nearly always done this itself. p_event_id: that of its completion. partial: something is
-left, because it was busy or too much for one call; call again.
+$$Applies the end of a flow member to the members that wait for it, and the other ends of its flow that are new or due. The
+call that ended the member has usually done this itself. p_event_id: that of its completion. partial: something is left,
+because a child was locked by another transaction or it was too much for one call; call again.
 
 Outcomes: outcome = noop | advanced | partial
 Errors: invalid_input$$;

@@ -9,7 +9,7 @@ begin
     return query
         select d.edge_id, ff__wire_id(u.partition_key, u.execution_id), d.data_passing_ref, d.upstream_outcome, a.result
           from ff_exec_core c
-          join ff_edge d on d.flow_id = c.flow_id and d.downstream_eid = c.execution_id
+          join ff_edge d on d.downstream_eid = c.execution_id
            and d.edge_state in ('satisfied', 'failed', 'skipped')
           join ff_exec_core u on u.execution_id = d.upstream_eid
           left join ff_attempt a on a.execution_id = u.execution_id and a.attempt_index = u.current_attempt_index

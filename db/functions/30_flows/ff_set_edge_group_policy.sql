@@ -32,7 +32,7 @@ begin
         outcome := 'already_set';
     elsif f.public_flow_state in ('completed', 'failed', 'cancelled') then
         perform ff__flow_over(f);
-    elsif exists (select from ff_edge d where d.flow_id = p_flow_id and d.downstream_eid = v_id) then
+    elsif exists (select from ff_edge d where d.downstream_eid = v_id) then
         perform ff__raise('edge_group_policy_already_fixed', 'the execution has edges: its policy cannot change any more',
                           jsonb_build_object('execution_id', p_downstream_execution_id, 'flow_id', p_flow_id,
                                              'policy', coalesce(g.policy_kind, 'all_of'), 'k', g.k,
