@@ -374,7 +374,10 @@ NOT_RAISED = {
     "ff_claim_many": {"concurrency_limit_exceeded"},
     "ff_claim_for_worker": {"concurrency_limit_exceeded"},
     "ff_check_admission": {"concurrency_limit_exceeded"},
-    "ff_claim_execution": {"not_a_resumed_execution"},
+    # Only a resume without a grant meets the grant of another worker.
+    "ff_claim_execution": {"not_a_resumed_execution", "grant_already_exists"},
+    "ff_claim_from_grant": {"grant_already_exists"},
+    "ff_claim_from_resume_grant": {"grant_already_exists"},
     "ff_claim_resumed_execution": {"use_claim_resumed_execution"},
     "ff_deliver_approval_signal": {"invalid_source_type", "signal_limit_exceeded"},
     # The single body is called for handles that were judged good.
