@@ -22,8 +22,8 @@ create index ff_child_parent on ff_child (parent_id, created_at_ms, child_id);
 -- is open. The parent can end meanwhile without seeing the child. So each transaction that makes an attached child live
 -- (create, replay) adds a check of its parent, and maintenance looks again once that is committed.
 create table ff_child_work (
-    work_id   bigint not null generated always as identity primary key,
     parent_id uuid   not null,
+    work_id   bigint not null generated always as identity primary key,
     child_id  uuid,
     action    text collate "C" not null check (action in ('check', 'cancel', 'replay')),
     constraint ff_child_work_child check ((action = 'check') = (child_id is null))
