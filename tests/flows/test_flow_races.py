@@ -153,6 +153,20 @@ def test_ends_that_were_put_off_are_not_read_again_before_their_time(db, connect
     assert violations(db) == []
 
 
+def test_ends_that_were_put_off_are_retried_after_the_clock_stepped_back(db, connect, clock):
+    clock.freeze()
+    fid, ups, child = fan_in(db, 4)
+    busy = lock(connect, child)
+    for upstream in ups[:3]:
+        finish(db, upstream)
+    busy.rollback()
+    clock.advance(-3_600_000)
+    finish(db, ups[3])
+    assert undispatched(db) == []
+    assert state(db, child) == "waiting"
+    assert group(db, fid, child)["n_success"] == 4
+
+
 def test_an_end_retries_a_few_of_those_that_were_put_off_however_many_are_due(db, connect, clock):
     clock.freeze()
     fid, ups, child = fan_in(db, 40)

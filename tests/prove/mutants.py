@@ -105,12 +105,9 @@ MUTANTS = (
     Mutant("a child needs one of all", "ff__group_state", "p_edges > 0 and p_success = p_edges", "p_success > 0"),
     Mutant("an edge is resolved twice", "ff__dispatch_flow", "n_success = k.n_success + v_success,",
            "n_success = k.n_success + 2 * v_success,"),
-    # Children are rarely locked under this load: every fifth is treated as locked.
-    Mutant("an end that meets a locked child is dropped", "ff__dispatch_flow",
-           """v_busy := array(select unnest(v_children) except select unnest(v_locked));
-            if v_busy <> '{}' then""",
-           """v_busy := case when random() < 0.2 then v_children else '{}' end;
-            if false then"""),
+    Mutant("ends that were put off are read again by each end", "ff__put_off_ends",
+           "q.counted and q.next_dispatch_at_ms <= p_now", "q.counted",
+           test="tests/flows/test_flow_races.py::test_ends_that_were_put_off_are_not_read_again_before_their_time"),
     Mutant("a cancelled flow goes on", "ff__cancel_flow", "set public_flow_state = 'cancelled',",
            "set public_flow_state = case when random() < 0.3 then public_flow_state else 'cancelled' end,"),
     Mutant("a tick is left out", "ff__fire_due", "for i in 1..v_fired loop",
@@ -177,8 +174,7 @@ MUTANTS = (
            "a.window_count > q.max_requests_per_window"),
     Mutant("hard limit not kept", "ff__spend", "if v_hard is not null and v_mode = 'strict' then",
            "if v_hard is not null and v_mode = 'none' then"),
-    Mutant("key of a report not honoured", "ff__spend", "x.dedup_key = v_key and x.expires_at_ms > v_now",
-           "x.dedup_key = v_key and x.expires_at_ms < 0"),
+    Mutant("key of a report not honoured", "ff__spend", "then x.expires_at_ms > v_now end", "then x.expires_at_ms < 0 end"),
     Mutant("a refused report leaves its key", "ff__spend",
            "        return;\n    end if;\n\n    outcome := case when v_hard",
            """        if v_key is not null then

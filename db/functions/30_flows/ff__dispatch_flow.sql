@@ -15,9 +15,7 @@ declare
     v_cancelled boolean := (select f.public_flow_state = 'cancelled' from ff_flow_core f where f.flow_id = p_flow_id);
     v_counted int := 0;
     v_retry int := 16;
-    v_put_off bigint[] := array(select q.event_id from ff_flow_dispatch q
-                                 where q.flow_id = p_flow_id and q.counted and q.next_dispatch_at_ms <= v_now
-                                 order by q.next_dispatch_at_ms limit v_retry);
+    v_put_off bigint[] := ff__put_off_ends(p_flow_id, v_now, v_retry);
     v_retried boolean;
     v_events bigint[];
     v_ids uuid[];
@@ -167,10 +165,7 @@ begin
         exit when r.edges_resolved >= p_max_edges;
         if v_retried then
             v_retry := v_retry * 4;
-            v_put_off := case when v_done <> '{}' then array(
-                select q.event_id from ff_flow_dispatch q
-                 where q.flow_id = p_flow_id and q.counted and q.next_dispatch_at_ms <= v_now
-                 order by q.next_dispatch_at_ms limit v_retry) end;
+            v_put_off := case when v_done <> '{}' then ff__put_off_ends(p_flow_id, v_now, v_retry) end;
         end if;
     end loop;
     r.depth := greatest(r.depth, 0);
