@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from psycopg.types.json import Jsonb
 
 from tests.sql import claim, create, one, rows, table, take
 

@@ -174,7 +174,8 @@ MUTANTS = (
            "a.window_count > q.max_requests_per_window"),
     Mutant("hard limit not kept", "ff__spend", "if v_hard is not null and v_mode = 'strict' then",
            "if v_hard is not null and v_mode = 'none' then"),
-    Mutant("key of a report not honoured", "ff__spend", "then x.expires_at_ms > v_now end", "then x.expires_at_ms < 0 end"),
+    Mutant("key of a report not honoured", "ff__spend", "then x.expires_at_ms > v_now end",
+           "then x.expires_at_ms < 0 end"),
     Mutant("a refused report leaves its key", "ff__spend",
            "        return;\n    end if;\n\n    outcome := case when v_hard",
            """        if v_key is not null then
