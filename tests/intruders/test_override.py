@@ -124,7 +124,7 @@ def test_the_owner_overrides_without_any_role_and_lends_it_to_nobody(db, dsn):
     with login(db, dsn) as owner:
         me = owner.info.user
         db.execute(f"create schema own authorization {me}")
-        own = psycopg.conninfo.make_conninfo(dsn, user=me, options="-csearch_path=own,public")
+        own = psycopg.conninfo.make_conninfo(dsn, user=me, options="-csearch_path=own")
         migrate(own, roles=False)
         with psycopg.connect(own, autocommit=True) as conn:
             override(conn, held(conn))

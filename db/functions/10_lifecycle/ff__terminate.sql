@@ -42,8 +42,10 @@ begin
             terminal_at_ms = e.now_ms, last_transition_at_ms = e.now_ms, last_mutation_at_ms = e.now_ms,
             last_event_ord = e.ord
          where c.execution_id = e.execution_id
+        -- Not EXISTS: PostgreSQL may hash all of ff_child for it.
         returning p_outcome <> 'success'
-                  and (exists (select from ff_child k where k.parent_id = c.execution_id and not k.detached)
+                  and (coalesce((select true from ff_child k
+                                  where k.parent_id = c.execution_id and not k.detached limit 1), false)
                        -- A snapshot that may be older than the lock on the execution: cannot be known.
                        or current_setting('transaction_isolation') <> 'read committed') into v_children;
     end if;
