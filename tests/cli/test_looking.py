@@ -145,7 +145,7 @@ def test_a_follower_waits_for_the_first_attempt_and_for_none_after_the_end(db, d
         text=True,
     )
     looked = (
-        "select from pg_stat_activity where query like '%%ff_describe_execution%%' and pid <> pg_backend_pid()"
+        "select from pg_stat_activity where query like '%%lane_state%%' and pid <> pg_backend_pid()"
         " and datname = current_database()"
     )
     until(lambda: table(db, looked) or follower.poll() is not None)
