@@ -305,7 +305,7 @@ def test_a_running_server_of_another_major_version_is_refused(home):
 
 
 def start_with_tcp(monkeypatch: pytest.MonkeyPatch) -> Server:
-    """With a port that was free a moment ago; with another one, if somebody took it meanwhile."""
+    """With a port that was free a moment ago; with another one if that is taken by now."""
     for _ in range(20):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
