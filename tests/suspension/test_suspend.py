@@ -586,6 +586,22 @@ def test_a_wait_with_a_key_of_its_own_repeats_none_that_was_satisfied_before(db)
     assert violations(db) == []
 
 
+@pytest.mark.parametrize("keys", [(None, "k"), ("k", None), ("k", "")])
+def test_a_wait_with_a_key_and_one_without_do_not_repeat_each_other(db, keys):
+    claim = run(db)
+    point = waitpoint(db, claim["handle"])
+    args = {
+        "waitpoints": [{"use_pending": str(point["waitpoint_id"])}],
+        "policy": {"close_waitpoint_on_resume": False},
+    }
+    deliver(db, claim, point)
+    (row,) = suspend(db, claim["handle"], **args, idempotency_key=keys[0])
+    assert (row["outcome"], row["replayed"]) == ("already_satisfied", False)
+    (row,) = suspend(db, claim["handle"], **args, idempotency_key=keys[1])
+    assert (row["outcome"], row["replayed"]) == ("suspended", False)
+    assert violations(db) == []
+
+
 def test_fresh_waitpoints_of_a_satisfied_suspension_are_closed_with_it(db):
     claim = run(db)
     point = waitpoint(db, claim["handle"], "a")

@@ -96,10 +96,12 @@ begin
         -- Without that key (or when a later run has taken it over): the same call of the same fence.
         select x.* into s from ff_suspension x
          where x.execution_id = e.execution_id and x.lease_id = p_fence.lease_id and x.lease_epoch = p_fence.lease_epoch
-           and x.attempt_id = p_fence.attempt_id and x.request_hash = v_hash and coalesce(x.idempotency_key = v_key, true)
-           and x.outcome = case when v_verdict = 'replay' then 'suspended'
-                                when coalesce(v_verdict, 'live') in ('live', 'lease_expired', 'lease_revoked')
-                                then 'already_satisfied' end
+           and x.attempt_id = p_fence.attempt_id and x.request_hash = v_hash
+           and case when v_verdict = 'replay'
+                    then x.outcome = 'suspended' and coalesce(x.idempotency_key = v_key, true)
+                    when coalesce(v_verdict, 'live') in ('live', 'lease_expired', 'lease_revoked')
+                    -- This fence can wait again: with another key, or with none, it is another wait.
+                    then x.outcome = 'already_satisfied' and x.idempotency_key is not distinct from v_key end
          order by x.suspension_no desc limit 1;
     end if;
     if s.request_hash <> v_hash then
