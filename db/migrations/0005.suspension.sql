@@ -58,6 +58,7 @@ create table ff_suspension (
     waitpoint_ids        uuid[] not null,
     condition            jsonb  not null,
     policy               jsonb  not null,
+    forgotten            boolean not null default false, -- no later attempt gets its signals
     constraint ff_suspension_words check (
         outcome in ('suspended', 'already_satisfied')
         and reason_code in ('waiting_for_signal', 'waiting_for_approval', 'waiting_for_callback',

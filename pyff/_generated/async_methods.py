@@ -1564,7 +1564,8 @@ class AsyncMethods(ABC):
     ) -> ForgetStepsResult:
         """Forgets the recorded steps of an ended execution, so that a replay does them again: all of them, or
         from_ and those that were recorded after it. Without this call a replay goes on after the steps
-        that are recorded.
+        that are recorded. Signals that earlier attempts received are forgotten too: ff_observe_signals
+        does not show them to a later attempt.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotTerminal.
         """
@@ -2101,10 +2102,11 @@ class AsyncMethods(ABC):
         conn: AsyncConnection[object] | None = None,
     ) -> list[ObserveSignalsRow]:
         """The signals of a suspension of the handle's attempt, in the order of their arrival: of the latest,
-        or of suspension_id. The handle that suspended serves, and every later one of the same attempt. The
-        next attempt serves too, if the attempt that suspended crashed or did not run any more: no run has
-        seen these signals. Repeatable; changes nothing. No rows: nothing was received, or the handle is of
-        an older attempt.
+        or of suspension_id. The handle that suspended serves, and every later one of the same attempt. A
+        later attempt serves too, unless a lease that came after the suspension was completed, failed or
+        cancelled by its holder, or the steps were forgotten (ff_forget_steps): signals that no run has
+        seen are not lost with a crash, a timeout or a cancellation. Repeatable; changes nothing. No rows:
+        nothing was received, or the handle is of an older attempt.
 
         Raises: InvalidInput, InvalidHandle.
         """

@@ -30,7 +30,9 @@ from pyff._generated.errors import (
     ExecutionNotActive,
     LeaseExpired,
     LeaseRevoked,
+    PayloadTooLarge,
     StaleLease,
+    StepLimitExceeded,
     WaitpointNotFound,
     WaitpointNotPending,
     WaitTimeout,
@@ -38,7 +40,7 @@ from pyff._generated.errors import (
 from pyff._generated.results import ReadStepsRow, SuspendRow, UsageResult
 from pyff.app.answer import ANSWER
 from pyff.app.async_handle import AsyncHandle
-from pyff.app.control import DuplicateStep, Paused, TaskFailed
+from pyff.app.control import CannotRun, DuplicateStep, Paused, TaskFailed
 from pyff.app.derived import derived, derived_execution
 from pyff.app.run import AsyncCall, AsyncExposed, Run, Shield
 from pyff.app.settle import settled
@@ -308,14 +310,20 @@ class AsyncCtx:
     async def _ended(
         self, handle: str, wait: str | None = None, suspension_id: UUID | None = None
     ) -> list[ReadStepsRow]:
-        """Records the signal that ended a wait."""
+        """Records the signal that ended a wait.
+
+        Raises: CannotRun. To fail would lose the signal; to wait for another limit does not.
+        """
         arguments = {
             "handle": handle,
             "wait": wait,
             "suspension_id": suspension_id,
             "execution_id": self._run.execution_id,
         }
-        return await self._engine._call(ANSWER, arguments, None)
+        try:
+            return await self._engine._call(ANSWER, arguments, None)
+        except (PayloadTooLarge, StepLimitExceeded) as error:
+            raise CannotRun(f"the signal that ended its wait cannot be recorded: {error}") from error
 
     async def _enter(self) -> None:
         """Records the signal that ended a wait, if an earlier run has not. Called before the payload is decoded and

@@ -31,14 +31,16 @@ from pyff._generated.errors import (
     ExecutionNotActive,
     LeaseExpired,
     LeaseRevoked,
+    PayloadTooLarge,
     StaleLease,
+    StepLimitExceeded,
     WaitpointNotFound,
     WaitpointNotPending,
     WaitTimeout,
 )
 from pyff._generated.results import ReadStepsRow, SuspendRow, UsageResult
 from pyff.app.answer import ANSWER
-from pyff.app.control import DuplicateStep, Paused, TaskFailed
+from pyff.app.control import CannotRun, DuplicateStep, Paused, TaskFailed
 from pyff.app.derived import derived, derived_execution
 from pyff.app.handle import Handle
 from pyff.app.run import Call, Exposed, Run, Shield
@@ -298,14 +300,20 @@ class Ctx:
     def _ended(
         self, handle: str, wait: str | None = None, suspension_id: UUID | None = None
     ) -> list[ReadStepsRow]:
-        """Records the signal that ended a wait."""
+        """Records the signal that ended a wait.
+
+        Raises: CannotRun. To fail would lose the signal; to wait for another limit does not.
+        """
         arguments = {
             "handle": handle,
             "wait": wait,
             "suspension_id": suspension_id,
             "execution_id": self._run.execution_id,
         }
-        return self._engine._call(ANSWER, arguments, None)
+        try:
+            return self._engine._call(ANSWER, arguments, None)
+        except (PayloadTooLarge, StepLimitExceeded) as error:
+            raise CannotRun(f"the signal that ended its wait cannot be recorded: {error}") from error
 
     def _enter(self) -> None:
         """Records the signal that ended a wait, if an earlier run has not. Called before the payload is decoded and

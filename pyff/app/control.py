@@ -64,8 +64,12 @@ class NotConnected(Failure):
         super().__init__("no database to talk to", hint="Give conn=, or app.bind(engine) once.")
 
 
+class CannotRun(Exception):  # noqa: N818
+    """The code at hand, or the settings of the database, do not let this execution go on: it is put off."""
+
+
 class Paused(BaseException):
     """Unwinds a task that waits. Not an Exception: `except Exception` in a task must not stop it. Let it pass."""
 
 
-__all__ = ["DuplicateStep", "Fail", "NotConnected", "Paused", "TaskCancelled", "TaskFailed"]
+__all__ = ["CannotRun", "DuplicateStep", "Fail", "NotConnected", "Paused", "TaskCancelled", "TaskFailed"]

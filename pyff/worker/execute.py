@@ -10,11 +10,11 @@ import psycopg
 
 import pyff
 from pyff._generated.errors import PayloadTooLarge, StepLimitExceeded
-from pyff.app.control import DuplicateStep, Fail
+from pyff.app.control import CannotRun, DuplicateStep, Fail
 from pyff.app.run import Run
 from pyff.codecs.shapes import EncodeError
 from pyff.connection_lost import connection_lost
-from pyff.worker.put_off import CannotRun, message
+from pyff.worker.put_off import message
 
 log = logging.getLogger("pyff.worker")
 

@@ -1,4 +1,5 @@
-"""Work that the code at hand cannot run: no such task, a payload that does not decode, a missing import.
+"""Work that the code at hand cannot run: no such task, a payload that does not decode, a missing import; or a signal
+that is too large for the record of a step.
 
 Another deployment can run it, so it does not fail: the attempt is put off, each time for twice as long. How often it
 was put off, and why, is the progress message of the attempt, where ff_v_stuck finds it.
@@ -8,15 +9,12 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from pyff.app.control import CannotRun
 from pyff.app.run import Run
 
 FIRST_MS = 1_000
 LONGEST_MS = 300_000
 _MESSAGE = re.compile(r"put off (\d{1,9}) times: ")
-
-
-class CannotRun(Exception):  # noqa: N818
-    """The code at hand cannot run this execution."""
 
 
 class PutOff(NamedTuple):

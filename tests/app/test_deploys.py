@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyff import App, AsyncCtx, Ctx, Token, send_signal
+from pyff import App, AsyncCtx, Backoff, Ctx, Token, send_signal
 from pyff.doctor.patient import Patient
 from pyff.doctor.stuck import check
 from pyff.testing import advance, drain, freeze
@@ -129,6 +129,101 @@ def test_a_signal_that_no_run_has_seen_is_there_after_a_replay(engine, db):
     engine.replay_execution(handle.execution_id)
     drain(app, db)
     assert handle.result(0) == "7: approve"
+    assert len(tokens) == 1
+    sound(db)
+
+
+def test_a_signal_outlives_a_worker_that_claimed_it_and_ran_out_of_the_time_of_the_attempt(engine, db):
+    freeze(db)
+    app, handle, tokens = approved(engine, db, timeout_ms=5000, retry=Backoff(1))
+    assert engine.claim("default", "w", "w-1").handle_kind == "resumed"
+    advance(db, 5001)
+    assert drain(app, db).runs == 0
+    advance(db, DAY)
+    drain(app, db)
+    assert handle.result(0) == "7: approve"
+    assert (len(tokens), handle.describe().retry_count) == (1, 1)
+    sound(db)
+
+
+def given_back_and_cancelled(engine, handle):
+    """A worker claimed it and gave it back before a slot was free; then an operator cancelled it."""
+    claim = engine.claim("default", "w", "w-1")
+    engine.delay(claim.handle, delay_ms=0)
+    engine.cancel_execution(handle.execution_id)
+
+
+def test_a_signal_that_was_claimed_and_given_back_is_there_after_a_replay(engine, db):
+    app, handle, tokens = approved(engine, db)
+    given_back_and_cancelled(engine, handle)
+    engine.replay_execution(handle.execution_id)
+    drain(app, db)
+    assert handle.result(0) == "7: approve"
+    assert len(tokens) == 1
+    sound(db)
+
+
+def test_the_signal_of_a_second_wait_within_one_millisecond_is_there_after_a_replay(engine, db):
+    freeze(db)
+    tokens: list[Token] = []
+    app = App().bind(engine)
+
+    @app.task()
+    def charge(ctx: Ctx) -> list[str]:
+        return [ctx.wait(name, on_token=tokens.append).name for name in ("first", "second")]
+
+    handle = charge.enqueue()
+    for n in range(2):
+        drain(app, db)
+        send_signal(tokens[n], f"yes {n}", conn=engine)
+    engine.cancel_execution(handle.execution_id)
+    engine.replay_execution(handle.execution_id)
+    drain(app, db)
+    assert handle.result(0) == ["yes 0", "yes 1"]
+    assert len(tokens) == 2
+    sound(db)
+
+
+def test_forgotten_steps_include_a_signal_that_no_run_has_seen(engine, db):
+    app, handle, tokens = approved(engine, db)
+    given_back_and_cancelled(engine, handle)
+    engine.forget_steps(handle.execution_id)
+    engine.replay_execution(handle.execution_id)
+    drain(app, db)
+    assert (handle.state(), len(tokens)) == ("suspended", 2)
+    send_signal(tokens[1], "again", conn=engine)
+    drain(app, db)
+    assert handle.result(0) == "7: again"
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_a_signal_that_is_too_large_to_be_recorded_is_put_off_until_the_setting_allows_it(engine, db, early):
+    engine.set_setting("max_payload_bytes", "1000000")
+    tokens: list[Token] = []
+    app = App().bind(engine)
+
+    def send(token: Token) -> None:
+        send_signal(token, "approve", {"document": "x" * 700_000}, conn=engine)
+
+    def mail(token: Token) -> None:
+        tokens.append(token)
+        if early:
+            send(token)
+
+    @app.task()
+    def charge(ctx: Ctx) -> int:
+        return len(ctx.wait("approval", on_token=mail).payload or b"")
+
+    handle = charge.enqueue()
+    if not early:
+        drain(app, db)
+        send(tokens[0])
+    assert len(drain(app, db).put_off) == 1
+    assert "the signal that ended its wait cannot be recorded" in handle.describe().progress_message
+    engine.set_setting("max_step_result_bytes", "2000000")
+    advance(db, DAY)
+    drain(app, db)
+    assert handle.result(0) > 700_000
     assert len(tokens) == 1
     sound(db)
 

@@ -23,14 +23,16 @@ begin
       join ff_suspension s on s.execution_id = a.execution_id and s.attempt_index <= a.attempt_index
      where c.execution_id = v_fence.execution_id and a.attempt_index = v_fence.attempt_index
        and a.attempt_id = v_fence.attempt_id and (p_suspension_id is null or s.suspension_id = p_suspension_id)
-       -- Of an earlier attempt: only if each attempt since then crashed, or did not run after the suspension ended.
-       and not exists (
-               select from ff_attempt b
-                where b.execution_id = a.execution_id
-                  and b.attempt_index between s.attempt_index and a.attempt_index - 1
-                  and b.outcome is distinct from 'interrupted_reclaimed'
-                  and (b.attempt_index > s.attempt_index or b.resumed_at_ms >= s.closed_at_ms
-                       or s.close_reason = 'already_satisfied'))
+       -- Of an earlier attempt: only if no lease after the suspension was ended by its own holder, who has seen the
+       -- signals. Epochs and not times are compared: the clock may step back.
+       and (s.attempt_index = a.attempt_index
+            or not s.forgotten
+               and not exists (
+                       select from ff_attempt b
+                        where b.execution_id = a.execution_id
+                          and b.attempt_index between s.attempt_index and a.attempt_index - 1
+                          and b.release_op in ('complete', 'fail', 'cancel')
+                          and (b.lease_epoch > s.lease_epoch or s.close_reason = 'already_satisfied')))
      order by s.lease_epoch desc, s.suspension_no desc limit 1;
     return query
         select g.signal_id, g.signal_name, g.signal_category, g.source_type, g.source_identity, g.correlation_id,
@@ -44,8 +46,9 @@ $$;
 
 comment on function ff_observe_signals(text, uuid, boolean) is
 $$The signals of a suspension of the handle's attempt, in the order of their arrival: of the latest, or of p_suspension_id.
-The handle that suspended serves, and every later one of the same attempt. The next attempt serves too, if the attempt
-that suspended crashed or did not run any more: no run has seen these signals. Repeatable; changes nothing. No rows:
+The handle that suspended serves, and every later one of the same attempt. A later attempt serves too, unless a lease that
+came after the suspension was completed, failed or cancelled by its holder, or the steps were forgotten (ff_forget_steps):
+signals that no run has seen are not lost with a crash, a timeout or a cancellation. Repeatable; changes nothing. No rows:
 nothing was received, or the handle is of an older attempt.
 
 Nullable: correlation_id, payload, payload_encoding, matched

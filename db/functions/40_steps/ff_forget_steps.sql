@@ -26,11 +26,13 @@ begin
     end if;
     delete from ff_step s where s.execution_id = e.execution_id and s.ordinal >= v_from;
     get diagnostics forgotten = row_count;
+    update ff_suspension x set forgotten = true where x.execution_id = e.execution_id and not x.forgotten;
 end
 $$;
 
 comment on function ff_forget_steps(text, text) is
 $$Forgets the recorded steps of an ended execution, so that a replay does them again: all of them, or p_from and those
-that were recorded after it. Without this call a replay goes on after the steps that are recorded.
+that were recorded after it. Without this call a replay goes on after the steps that are recorded. Signals that earlier
+attempts received are forgotten too: ff_observe_signals does not show them to a later attempt.
 
 Errors: invalid_input, invalid_execution_id, execution_not_found, execution_not_terminal$$;
