@@ -150,6 +150,10 @@ class AsyncCtx:
 
     async def progress(self, percent: int | None = None, message: str | None = None) -> None:
         """Says how far the task is; `describe` shows it."""
+        if message is not None and self.resumed and self._run.progress_before is None:
+            # It may hold the number of put-offs (pyff.worker.put_off).
+            found = await self._steady(self._engine.describe_execution, self._run.execution_id)
+            self._run.progress_before = (found and found.progress_message) or ""
         await self._fenced(self._engine.progress, percent=percent, message=message)
 
     async def emit(

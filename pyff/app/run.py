@@ -43,6 +43,7 @@ class Run:
         "paused",
         "pausing",
         "payload",
+        "progress_before",
         "recall",
         "result",
         "shields",
@@ -96,6 +97,7 @@ class Run:
             None  # takes an interrupt back that has not struck yet, in the thread of the task
         )
         self.shields = 0
+        self.progress_before: str | None = None  # the message that the first report of this run has replaced
 
     @property
     def continues(self) -> bool:

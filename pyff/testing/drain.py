@@ -183,8 +183,10 @@ async def _awaited(make: Callable[[], Any]) -> object:
 def _report(app: App, run: Run, engine: Engine, report: Drained) -> None:
     next_one = None
     if run.outcome == PUT_OFF:
-        found = engine.describe_execution(run.execution_id)
-        next_one = put_off(found.progress_message if found else None, why_put_off(run))
+        if run.progress_before is None:
+            found = engine.describe_execution(run.execution_id)
+            run.progress_before = (found and found.progress_message) or ""
+        next_one = put_off(run.progress_before, why_put_off(run))
         if next_one.number > app.max_put_offs:
             give_up(run, app.max_put_offs)
     if run.error is not None and not isinstance(run.error, Paused):

@@ -218,13 +218,15 @@ class Finisher:
             self._state.counters.released += 1
 
     def _put_off(self, run: Run) -> None:
-        answer = self._until_answered(
-            [run], lambda: self._link.call(PROGRESS, {"execution_id": run.execution_id})
-        )
-        if not isinstance(answer, list) or not answer:
-            self._state.counters.lost += 1
-            return
-        next_one = put_off(answer[0][0], why_put_off(run))
+        if run.progress_before is None:
+            answer = self._until_answered(
+                [run], lambda: self._link.call(PROGRESS, {"execution_id": run.execution_id})
+            )
+            if not isinstance(answer, list) or not answer:
+                self._state.counters.lost += 1
+                return
+            run.progress_before = answer[0][0] or ""
+        next_one = put_off(run.progress_before, why_put_off(run))
         if next_one.number > self._max_put_offs:
             give_up(run, self._max_put_offs)
             self._fail(run)

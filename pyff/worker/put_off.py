@@ -38,9 +38,9 @@ def arguments(run: Run) -> Sequence[Any]:
         raise CannotRun(f"the payload does not fit the task: {error}") from error
 
 
-def put_off(progress_message: str | None, why: str) -> PutOff:
-    """What follows the put-off that the last progress message of the attempt tells, if it tells one."""
-    found = _MESSAGE.match(progress_message or "")
+def put_off(progress_message: str, why: str) -> PutOff:
+    """The next put-off. The last progress message of the attempt holds the number of the one before, if any."""
+    found = _MESSAGE.match(progress_message)
     number = 1 + (int(found[1]) if found else 0)
     return PutOff(number, message(number, why), min(FIRST_MS << min(number - 1, 20), LONGEST_MS))
 

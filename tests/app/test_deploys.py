@@ -316,6 +316,33 @@ def test_put_offs_have_a_cap(engine, db):
     assert found.failure_reason.startswith("put off 3 times: the payload does not fit the task")
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_progress_that_the_task_reports_does_not_start_the_put_offs_anew(engine, db, is_async):
+    app = App(max_put_offs=3).bind(engine)
+
+    @app.task()
+    def plain(ctx: Ctx) -> None:
+        ctx.progress(1, "starting")
+        ctx.progress(2, "importing")
+        raise ImportError("no module")
+
+    @app.task()
+    async def coroutine(ctx: AsyncCtx) -> None:
+        await ctx.progress(1, "starting")
+        await ctx.progress(2, "importing")
+        raise ImportError("no module")
+
+    freeze(db)
+    handle = (coroutine if is_async else plain).enqueue()
+    for n in range(3):
+        assert len(drain(app, db).put_off) == 1
+        found = handle.describe()
+        assert found.progress_message.startswith(f"put off {n + 1} times: ImportError: no module")
+        assert found.delay_until_ms - engine.now_ms() == 1000 * 2**n
+        advance(db, 1000 * 2**n)
+    assert drain(app, db).failed == [handle.execution_id]
+
+
 def test_a_deadline_ends_what_is_put_off(engine, db):
     made = engine.create_execution(
         "default", execution_kind="charge", policy={"timeout_policy": {"execution_deadline_ms": 5000}}
