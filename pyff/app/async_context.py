@@ -30,9 +30,7 @@ from pyff._generated.errors import (
     ExecutionNotActive,
     LeaseExpired,
     LeaseRevoked,
-    PayloadTooLarge,
     StaleLease,
-    StepLimitExceeded,
     WaitpointNotFound,
     WaitpointNotPending,
     WaitTimeout,
@@ -48,6 +46,7 @@ from pyff.app.values import Signal, Token
 from pyff.async_engine import AsyncEngine
 from pyff.codecs.codec import BYTES, JSON, codec_of, from_json, to_json
 from pyff.connection_lost import connection_lost
+from pyff.engine_error import EngineError
 from pyff.types import JsonValue
 
 if TYPE_CHECKING:
@@ -308,33 +307,38 @@ class AsyncCtx:
         if rows[0].outcome == "suspended":
             self._pause()
         self._run.pausing = False
-        made = await self._fenced(self._ended, wait=name, suspension_id=rows[0].suspension_id)
+        made = await self._ended(name, rows[0].suspension_id)
         return _signal(name, next(row.result for row in made if not row.cursor))
 
-    async def _ended(
-        self, handle: str, wait: str | None = None, suspension_id: UUID | None = None
-    ) -> list[ReadStepsRow]:
+    async def _ended(self, wait: str | None = None, suspension_id: UUID | None = None) -> list[ReadStepsRow]:
         """Records the signal that ended a wait.
 
-        Raises: CannotRun. To fail would lose the signal; to wait for another limit does not.
+        Raises: CannotRun, whatever the database refuses it for: a failure of the attempt would lose the signal.
         """
+        try:
+            return await self._fenced(self._answer, wait, suspension_id)
+        except LOST:
+            raise
+        except (EngineError, psycopg.Error) as error:
+            if isinstance(error, psycopg.Error) and connection_lost(error):
+                raise
+            raise CannotRun(f"its signals and steps cannot be read or recorded: {error}") from error
+
+    async def _answer(self, handle: str, wait: str | None, suspension_id: UUID | None) -> list[ReadStepsRow]:
         arguments = {
             "handle": handle,
             "wait": wait,
             "suspension_id": suspension_id,
             "execution_id": self._run.execution_id,
         }
-        try:
-            return await self._engine._call(ANSWER, arguments, None)
-        except (PayloadTooLarge, StepLimitExceeded) as error:
-            raise CannotRun(f"the signal that ended its wait cannot be recorded: {error}") from error
+        return await self._engine._call(ANSWER, arguments, None)
 
     async def _enter(self) -> None:
         """Records the signal that ended a wait, if an earlier run has not. Called before the payload is decoded and
         before the code of the task: if these fail, the signal is still there for the next run."""
         if not self._run.continues:
             return
-        found = await self._fenced(self._ended)
+        found = await self._ended()
         known = {row.name: row for row in found}
         read = [row for row in found if row.cursor]
         if len(read) >= PAGE:

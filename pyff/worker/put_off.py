@@ -1,5 +1,5 @@
 """Work that the code at hand cannot run: no such task, a payload that does not decode, a missing import; or a signal
-that is too large for the record of a step.
+that the database does not let it record.
 
 Another deployment can run it, so it does not fail: the attempt is put off, each time for twice as long. How often it
 was put off, and why, is the progress message of the attempt, where ff_v_stuck finds it.

@@ -184,6 +184,21 @@ def test_the_signal_of_a_second_wait_within_one_millisecond_is_there_after_a_rep
     sound(db)
 
 
+@pytest.mark.own_session("holds a lock")
+def test_a_signal_that_could_not_be_recorded_in_time_is_recorded_by_a_later_run(engine, db, connect):
+    app, handle, tokens = approved(engine, db)
+    db.execute("set lock_timeout = '10ms'")
+    with connect() as other, other.transaction():
+        other.execute("lock table ff_step in exclusive mode")
+        report = drain(app, db)
+        assert (report.put_off, report.failed) == ([handle.execution_id], [])
+    advance(db, DAY)
+    drain(app, db)
+    assert handle.result(0) == "7: approve"
+    assert (len(tokens), handle.describe().total_attempt_count) == (1, 1)
+    sound(db)
+
+
 def test_forgotten_steps_include_a_signal_that_no_run_has_seen(engine, db):
     app, handle, tokens = approved(engine, db)
     given_back_and_cancelled(engine, handle)
@@ -219,7 +234,7 @@ def test_a_signal_that_is_too_large_to_be_recorded_is_put_off_until_the_setting_
         drain(app, db)
         send(tokens[0])
     assert len(drain(app, db).put_off) == 1
-    assert "the signal that ended its wait cannot be recorded" in handle.describe().progress_message
+    assert "its signals and steps cannot be read or recorded" in handle.describe().progress_message
     engine.set_setting("max_step_result_bytes", "2000000")
     advance(db, DAY)
     drain(app, db)
