@@ -54,7 +54,9 @@ begin
             end if;
         end if;
         e := ff__try_open(w.child_id);
-        if e.execution_id is null and exists (select from ff_exec_core c where c.execution_id = w.child_id) then
+        -- Or it has just been added to a flow.
+        if e.execution_id is null and exists (select from ff_exec_core c where c.execution_id = w.child_id)
+           or w.action = 'replay' and e.flow_id is distinct from v_flow then
             if v_flow is not null then
                 perform ff__close_flow(v_flow);
             end if;
