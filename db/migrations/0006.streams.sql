@@ -32,7 +32,9 @@ create table ff_stream_meta (
     attempt_index  int    not null,
     last_seq       int    not null default 0,
     maxlen         int,
-    closed_reason  text,
+    closed_reason  text
+        check (closed_reason in ('attempt_success', 'attempt_failure', 'attempt_cancelled', 'expired', 'reclaimed',
+                                 'suspension_timeout', 'dependency_impossible')),
     primary key (execution_id, attempt_index)
 ) with (
     fillfactor = 50,
@@ -51,7 +53,8 @@ create table ff_stream_frame (
     seq             int    not null,
     summary_version int,
     frame_type      text   not null,
-    mode            text collate "C" not null,
+    mode            text collate "C" not null
+        check (mode in ('durable', 'durable_summary', 'best_effort_live')),
     encoding        text   not null,
     source          text   not null,
     correlation_id  text,
@@ -75,7 +78,7 @@ create table ff_stream_summary (
     last_updated_ms  bigint not null,
     attempt_index    int    not null,
     version          int    not null,
-    patch_kind       text   not null,
+    patch_kind       text   not null check (patch_kind = 'json_merge_patch'),
     document         jsonb  not null,
     primary key (execution_id, attempt_index)
 ) with (

@@ -53,7 +53,8 @@ create table ff_edge (
     dependency_kind  text collate "C" not null check (dependency_kind in ('success_only', 'any_terminal')),
     edge_state       text collate "C" not null
         check (edge_state in ('staged', 'applied', 'satisfied', 'failed', 'skipped')),
-    upstream_outcome text collate "C",
+    upstream_outcome text collate "C"
+        check (upstream_outcome in ('success', 'failed', 'cancelled', 'expired', 'skipped')),
     data_passing_ref text,
     primary key (flow_id, edge_id),
     constraint ff_edge_pair unique (upstream_eid, downstream_eid)
@@ -89,6 +90,7 @@ create table ff_flow_dispatch (
     dispatch_attempts   int     not null default 0,
     counted             boolean not null default false,
     outcome             text collate "C" not null
+        check (outcome in ('success', 'failed', 'cancelled', 'expired', 'skipped'))
 ) with (fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.02);
 comment on table ff_flow_dispatch is
     'Work list: ended members whose end was not yet passed on to those that wait for them. Usually empty.';
@@ -115,6 +117,7 @@ create table ff_cancel_backlog (
     requester           text   not null,
     reason              text   not null,
     cancellation_policy text collate "C" not null
+        check (cancellation_policy in ('cancel_all', 'cancel_pending', 'cancel_flow_only'))
 );
 comment on table ff_cancel_backlog is
     'Cancelled flows with members that have not ended yet, and from when on the engine ends them itself.';

@@ -123,7 +123,7 @@ create table ff_budget_usage_dedup (
     limit_value   bigint,
     expires_at_ms bigint not null,
     deltas_hash   bytea  not null,
-    outcome       text   not null,
+    outcome       text   not null check (outcome in ('ok', 'soft_breach', 'hard_breach')),
     dimension     text,
     primary key (budget_id, dedup_key)
 ) with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.05);

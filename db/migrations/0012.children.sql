@@ -18,8 +18,8 @@ comment on column ff_child.created_at_ms is 'When the child was created.';
 comment on column ff_child.detached is 'Whether the child is independent of the end and the replay of its parent.';
 create index ff_child_parent on ff_child (parent_id, created_at_ms, child_id);
 
--- Creating a child locks nothing of its parent, so that the parent's lease can be renewed while the creating transaction
--- is open. The parent can end meanwhile without seeing the child. So each transaction that makes an attached child live
+-- Creating a child locks only the input of its parent, so that the parent is not deleted while the creating transaction is
+-- open, and its lease can be renewed. The parent can end meanwhile without seeing the child. So each transaction that makes an attached child live
 -- (create, replay) adds a check of its parent, and maintenance looks again once that is committed.
 create table ff_child_work (
     parent_id uuid   not null,

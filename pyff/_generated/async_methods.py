@@ -892,11 +892,12 @@ class AsyncMethods(ABC):
         limits; stored with its defaults written out. required_capabilities: only workers that have all of
         them get it. flow_id: makes it a member of that flow, which opens again if it had completed or
         failed. execution_id: an id of the caller's choice, once. The same request again answers duplicate;
-        after the execution was deleted the id is refused as long as events or an idempotency key of it are
-        kept. parent_execution_id: makes it a child of that execution, of any namespace. When the parent
-        ends other than by success, a child that has not ended is cancelled with the reason parent_ended,
-        whether or not it runs; when the parent is replayed, so is a child that did not succeed. detached:
-        the child is listed, but goes its own way, and may be created when the parent has ended.
+        after the execution was deleted the id is refused as long as events, children or an idempotency key
+        of it are kept. parent_execution_id: makes it a child of that execution, of any namespace. When the
+        parent ends other than by success, a child that has not ended is cancelled with the reason
+        parent_ended, whether or not it runs; when the parent is replayed, so is a child that did not
+        succeed. detached: the child is listed, but goes its own way, and may be created when the parent
+        has ended.
 
         Raises: InvalidInput, PayloadTooLarge, InvalidLaneId, InvalidPolicy, InvalidCapabilities,
         InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, InvalidExecutionId, PartitionMismatch,

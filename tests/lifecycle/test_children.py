@@ -350,6 +350,32 @@ def test_a_child_that_cannot_be_cancelled_keeps_no_other_from_it(db, clock):
     assert violations(db) == []
 
 
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_busy_parent_with_much_work_keeps_no_other_from_it(db, connect, ended):
+    busy = create(db)
+    table(
+        db,
+        """select count(*) from generate_series(1, 250) n
+            cross join lateral ff_create_execution('kids', p_parent_execution_id => %s || left('', n)) c""",
+        busy,
+    )
+    if ended:
+        fail(db, busy)
+        one(db, "ff_drain_sibling_cancels", limit=1)
+    holder = connect(autocommit=False)
+    holder.execute(EXECUTION, [uuid_of(busy)])
+    other = create(db)
+    creator = connect(autocommit=False)
+    kid = child(creator, other)
+    one(db, "ff_cancel_execution", execution_id=other)
+    creator.commit()
+    maintain(db, limit=10)
+    assert state(db, kid) == "cancelled"
+    holder.rollback()
+    maintain(db)
+    assert pending(db) == []
+
+
 # Replays.
 
 
@@ -483,6 +509,74 @@ def test_children_of_a_failed_parent_that_was_deleted_are_still_cancelled(db, co
     maintain(db)
     assert state(db, kid) == "cancelled"
     assert violations(db) == []
+
+
+@pytest.mark.parametrize("outcome", ["completed", "failed"])
+def test_a_parent_is_not_deleted_while_a_child_of_it_is_being_created(db, connect, outcome):
+    parent = create(db)
+    handle = take(db)["handle"]
+    creator = connect(autocommit=False)
+    kid = child(creator, parent)
+    if outcome == "completed":
+        one(db, "ff_complete", handle=handle)
+    else:
+        one(db, "ff_fail", handle=handle, classification="permanent")
+    trim(db)
+    assert state(db, parent) == outcome
+    creator.commit()
+    trim(db)
+    assert rows(db, "ff_describe_execution", execution_id=parent) == []
+    maintain(db)
+    assert state(db, kid) == ("waiting" if outcome == "completed" else "cancelled")
+    assert violations(db) == []
+
+
+def test_a_parent_is_not_deleted_while_a_child_of_it_is_being_replayed(db, connect):
+    parent = create(db)
+    kid = child(db, parent)
+    one(db, "ff_complete", handle=take(db)["handle"])
+    fail(db, kid)
+    maintain(db)
+    operator = connect(autocommit=False)
+    replay(operator, kid)
+    trim(db)
+    assert state(db, parent) == "completed"
+    operator.commit()
+    trim(db)
+    assert rows(db, "ff_describe_execution", execution_id=parent) == []
+    maintain(db)
+    assert state(db, kid) == "waiting"
+
+
+def test_retention_waits_for_no_work_on_children(db, connect):
+    parent = create(db)
+    child(db, parent)
+    maintainer = connect(autocommit=False)
+    one(maintainer, "ff_drain_sibling_cancels")  # stays open
+    one(db, "ff_complete", handle=take(db)["handle"])
+    db.execute("set lock_timeout = '2s'")
+    trim(db)
+    assert state(db, parent) == "completed"
+    maintainer.commit()
+    trim(db)
+    assert rows(db, "ff_describe_execution", execution_id=parent) == []
+
+
+def test_the_id_of_a_deleted_parent_is_not_free_while_children_of_it_are_kept(db, clock):
+    clock.freeze()
+    one(db, "ff_set_event_family", family="lease", muted=["*"])
+    one(db, "ff_set_event_family", family="completion", muted=["*"])
+    parent = create(db)
+    kid = child(db, parent)
+    one(db, "ff_complete", handle=take(db)["handle"])
+    maintain(db)
+    trim(db)
+    with refused("execution_id_conflict"):
+        create(db, execution_id=parent)
+    one(db, "ff_complete", handle=take(db, "kids")["handle"])
+    trim(db)
+    assert rows(db, "ff_describe_execution", execution_id=kid) == []
+    assert create(db, execution_id=parent) == parent
 
 
 def test_a_deleted_child_is_listed_no_more(db):

@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 
-from tests.sql import one, refused, rows, savepoint, violations
+from tests.sql import create, one, refused, rows, savepoint, take, violations
 from tests.suspension.support import OPERATOR_ONLY, run, suspend, suspended
 
 COLUMNS = {
@@ -38,6 +38,41 @@ def test_a_word_outside_its_list_cannot_be_stored(db, table, column):
     assert db.execute(f"select count(*) from {table}").fetchone()[0] == 1
     with pytest.raises(psycopg.errors.CheckViolation), savepoint(db):
         db.execute(f"update {table} set {column} = 'bogus'")
+
+
+OTHERS = {
+    "ff_edge": "upstream_outcome",
+    "ff_flow_dispatch": "outcome",
+    "ff_cancel_backlog": "cancellation_policy",
+    "ff_stream_frame": "mode",
+    "ff_stream_meta": "closed_reason",
+    "ff_stream_summary": "patch_kind",
+    "ff_budget_usage_dedup": "outcome",
+}
+
+
+@pytest.mark.parametrize("table", OTHERS)
+def test_a_word_of_flows_streams_and_budgets_outside_its_list_cannot_be_stored(db, connect, table):
+    flow_id = one(db, "ff_create_flow")["flow_id"]
+    up, down = create(db, "up", flow_id=flow_id), create(db, flow_id=flow_id)
+    edge = {"upstream_execution_id": up, "downstream_execution_id": down}
+    one(db, "ff_add_dependency", flow_id=flow_id, **edge)
+    handle = take(db, "up")["handle"]
+    for mode, payload in (("durable", b"x"), ("durable_summary", b"{}")):
+        one(db, "ff_append_frame", handle=handle, mode=mode, payload=payload)
+    limits = {"dimensions": ["d"], "hard_limits": [9], "soft_limits": [0]}
+    one(db, "ff_create_budget", budget_id="b", **limits)
+    one(db, "ff_report_usage_admin", budget_id="b", deltas={"d": 1}, dedup_key="k")
+    holder = connect(autocommit=False)
+    holder.execute("select from ff_flow_core where flow_id = %s for update", [flow_id])
+    one(db, "ff_complete", handle=handle)
+    holder.rollback()
+    other = one(db, "ff_create_flow")["flow_id"]
+    create(db, flow_id=other)
+    one(db, "ff_cancel_flow_header", flow_id=other)
+    assert db.execute(f"select count(*) from {table}").fetchone()[0] > 0
+    with pytest.raises(psycopg.errors.CheckViolation), savepoint(db):
+        db.execute(f"update {table} set {OTHERS[table]} = 'bogus'")
 
 
 @pytest.mark.parametrize("word", ["bogus", None])

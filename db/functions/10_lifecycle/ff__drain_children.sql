@@ -1,6 +1,6 @@
 -- Works off ff_child_work, oldest first, for maintenance; with p_parents only the work of these parents and, in turn, of
 -- their children that were cancelled or replayed here. Locks work rows, executions and flows, without waiting: what is
--- busy is left. A row that fails is noted under drain_sibling_cancels, the step that calls this, and tried again later.
+-- busy is left, and a parent that is busy with all of its work. A row that fails is noted under drain_sibling_cancels, the step that calls this, and tried again later.
 -- What is done may add to the work list; that is done in a later pass. Twenty passes at most; more: call again.
 create or replace function ff__drain_children(
     p_limit int, p_parents uuid[] default null, out processed int, out errors int, out more boolean
@@ -13,9 +13,10 @@ declare
                                  where r.name = 'drain_sibling_cancels' and r.row_key <> '');
     v_now bigint := ff_now_ms();
     v_after bigint := 0;
-    v_rows int;
+    v_ids bigint[];
+    v_busy uuid[] := '{}';
     v_had int;
-    v_done boolean;
+    v_result text;
     w ff_child_work;
 begin
     processed := 0;
@@ -23,21 +24,34 @@ begin
     more := false;
     perform set_config('ff.children', 'on', true);
     for v_pass in 1..20 loop
-        v_rows := 0;
         v_had := processed;
+        -- Two statements, so that the work of some parents is found by the index on them.
+        if p_parents is null then
+            v_ids := array(
+                select x.work_id from ff_child_work x
+                 where x.work_id > v_after and x.parent_id <> all (v_busy)
+                   and not (v_failed and ff__put_off('drain_sibling_cancels', 'child ' || x.work_id, v_now))
+                 order by x.work_id limit greatest(p_limit - processed - errors, 0));
+        else
+            v_ids := array(
+                select x.work_id from unnest(p_parents) p(id) join ff_child_work x on x.parent_id = p.id
+                 where x.work_id > v_after and x.parent_id <> all (v_busy)
+                   and not (v_failed and ff__put_off('drain_sibling_cancels', 'child ' || x.work_id, v_now))
+                 order by x.work_id limit greatest(p_limit - processed - errors, 0));
+        end if;
         for w in
-            select x.* from ff_child_work x
-             where x.work_id > v_after and (p_parents is null or x.parent_id = any (p_parents))
-               and not (v_failed and ff__put_off('drain_sibling_cancels', 'child ' || x.work_id, v_now))
-             order by x.work_id limit greatest(p_limit - processed - errors, 0) for update skip locked
+            select x.* from ff_child_work x where x.work_id = any (v_ids) order by x.work_id for update skip locked
         loop
-            v_rows := v_rows + 1;
-            v_after := w.work_id;
+            continue when w.parent_id = any (v_busy);
             begin
-                v_done := ff__child_work(w, p_parents is not null);
-                processed := processed + v_done::int;
-                if v_done and p_parents is not null and w.child_id is not null then
-                    p_parents := p_parents || w.child_id;
+                v_result := ff__child_work(w, p_parents is not null);
+                if v_result = 'parent_busy' then
+                    v_busy := v_busy || w.parent_id;
+                elsif v_result = 'done' then
+                    processed := processed + 1;
+                    if p_parents is not null and w.child_id is not null then
+                        p_parents := p_parents || w.child_id;
+                    end if;
                 end if;
                 if v_failed then
                     perform ff__sweep_healed('drain_sibling_cancels', array['child ' || w.work_id]);
@@ -51,7 +65,8 @@ begin
             end;
         end loop;
         more := processed + errors >= p_limit or v_pass = 20 and processed > v_had;
-        exit when v_rows = 0 or more;
+        exit when more or v_ids = '{}';
+        v_after := v_ids[cardinality(v_ids)];
     end loop;
     perform set_config('ff.children', v_before, true);
 end

@@ -1,4 +1,5 @@
--- Whether something is still kept of an execution that had this id and was deleted: an event, or a live idempotency key.
+-- Whether something is still kept of an execution that had this id and was deleted: an event, a child, or a live
+-- idempotency key.
 -- The key that is being used for the new execution does not count.
 create or replace function ff__id_kept(p_execution_id uuid, p_namespace text default null, p_idempotency_key text default null)
 returns boolean
@@ -6,6 +7,7 @@ language plpgsql volatile
 as $$
 begin
     return exists (select from ff_event x where x.execution_id = p_execution_id)
+        or exists (select from ff_child k where k.parent_id = p_execution_id)
         or exists (select from ff_idempotency i
                     where i.execution_id = p_execution_id and i.expires_at_ms > ff_now_ms()
                       and (i.namespace, i.idempotency_key) is distinct from (p_namespace, p_idempotency_key));

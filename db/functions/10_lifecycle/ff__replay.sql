@@ -12,6 +12,7 @@ declare
     v_deadline_ms bigint;
     v_parent uuid;
     v_outcome text;
+    v_kept boolean;
 begin
     select (i.policy -> 'max_replay_count')::int, (i.policy #> '{timeout_policy,execution_deadline_ms}')::bigint,
            c.replay_count + 1
@@ -24,12 +25,16 @@ begin
                           jsonb_build_object('execution_id', ff__wire_id(e.partition_key, e.execution_id),
                                              'max_replay_count', v_max));
     end if;
+    -- Not found: it has no attached parent, or retention deletes the parent just now.
+    perform from ff_child k join ff_exec_input i on i.execution_id = k.parent_id
+      where k.child_id = e.execution_id and not k.detached for key share of i skip locked;
+    v_kept := found;
     select k.parent_id, c.terminal_outcome into v_parent, v_outcome
       from ff_child k left join ff_exec_core c on c.execution_id = k.parent_id
      where k.child_id = e.execution_id and not k.detached;
     if v_outcome not in ('none', 'success') then
         update ff_child k set detached = true where k.child_id = e.execution_id;
-    elsif v_outcome is not null then
+    elsif v_outcome is not null and v_kept then
         insert into ff_child_work (parent_id, action) values (v_parent, 'check');
     end if;
     insert into ff_child_work (parent_id, child_id, action)

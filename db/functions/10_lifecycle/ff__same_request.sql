@@ -14,7 +14,7 @@ begin
     if not found then
         if ff__id_kept(p_execution_id, p_namespace, p_idempotency_key) then
             perform ff__raise('execution_id_conflict',
-                              'the id is that of a deleted execution whose events or idempotency key are still kept',
+                              'the id is that of a deleted execution of which events, children or a key are still kept',
                               jsonb_build_object('execution_id',
                                                  ff__wire_id(ff__partition(p_execution_id), p_execution_id)));
         end if;

@@ -1,7 +1,7 @@
 -- Locks: the flow, the idempotency key (waits for a concurrent request with the same one). Replay: by key or by execution id,
--- 'duplicate' with what exists; like priority, policy and tags the parent is not compared. The parent is not locked: its
--- lease can be renewed while this transaction is open. If it ends meanwhile, the row in ff_child_work makes maintenance
--- cancel the child. The parent exists before the child and is never changed, so that there are no cycles.
+-- 'duplicate' with what exists; like priority, policy and tags the parent is not compared. Of the parent only the input is
+-- locked, against its deletion: its lease can be renewed while this transaction is open. If it ends meanwhile, the row in
+-- ff_child_work makes maintenance cancel the child. The parent exists before the child and is never changed, so that there are no cycles.
 create or replace function ff_create_execution(
     p_lane_id text,
     p_execution_kind text default '',
@@ -114,6 +114,7 @@ begin
             perform ff__flow_over(f);
         end if;
         if p_parent_execution_id is not null then
+            perform from ff_exec_input i where i.execution_id = v_parent for key share;
             select x.public_state, x.lifecycle_phase = 'terminal' into v_parent_state, v_parent_ended
               from ff_exec_core x where x.execution_id = v_parent;
             if not found then
@@ -212,7 +213,7 @@ p_policy: retries, timeouts, limits; stored with its defaults written out.
 p_required_capabilities: only workers that have all of them get it.
 p_flow_id: makes it a member of that flow, which opens again if it had completed or failed.
 p_execution_id: an id of the caller's choice, once. The same request again answers duplicate; after the execution was
-deleted the id is refused as long as events or an idempotency key of it are kept.
+deleted the id is refused as long as events, children or an idempotency key of it are kept.
 p_parent_execution_id: makes it a child of that execution, of any namespace. When the parent ends other than by success, a
 child that has not ended is cancelled with the reason parent_ended, whether or not it runs; when the parent is replayed, so
 is a child that did not succeed. p_detached: the child is listed, but goes its own way, and may be created when the parent

@@ -26,7 +26,7 @@ begin
     v_locked := array(select c.execution_id from ff_exec_core c
                        where c.flow_id = p_flow_id and c.lifecycle_phase = 'terminal' and not c.spends
                          for update skip locked);
-    if cardinality(v_locked) <> v_count or cardinality(ff__free_streams(v_locked)) <> v_count
+    if cardinality(v_locked) <> v_count or cardinality(ff__free_parents(ff__free_streams(v_locked))) <> v_count
        or exists (select from unnest(v_locked) x(id) where ff__owes_spend(x.id)) then
         return null;
     end if;

@@ -193,7 +193,7 @@ begin
          limit 1
     loop
         perform ff__raise('execution_id_conflict',
-                          'the id is that of a deleted execution whose events or idempotency key are still kept',
+                          'the id is that of a deleted execution of which events, children or a key are still kept',
                           jsonb_build_object('execution_id', ff__wire_id(v_partition, v_ids[r.n]), 'node', v_keys[r.n]));
     end loop;
     -- Slots may have been asked for under ids that the caller names: the ends of these give them back.

@@ -26,7 +26,7 @@ begin
                and (v_calm or not exists (select from ff_stream_frame f where f.execution_id = c.execution_id))
            for update of c skip locked);
     -- What is spent on its behalf is written under a lock on it: now nothing can be added to what it owes.
-    v_ids := array(select x.id from unnest(ff__free_streams(v_ids)) x(id) where not ff__owes_spend(x.id));
+    v_ids := array(select x.id from unnest(ff__free_parents(ff__free_streams(v_ids))) x(id) where not ff__owes_spend(x.id));
     v_done := cardinality(v_ids);
     for v_flow in select substr(x.key, 2)::uuid from unnest(p_keys) x(key) where v_calm and left(x.key, 1) = 'f' loop
         v_members := ff__trim_flow(v_flow, p_now_ms, p_retention_ms, p_retention_failed_ms);
