@@ -99,11 +99,13 @@ class Engine(Methods):
 
     def close(self) -> None:
         """Closes the pool that the engine opened itself, and the connection by which followers listen."""
-        if self._listener is not None:
-            self._listener.close()
-        if self._owns_pool and self._pool is not None:
-            self._opened = True  # for good: a closed engine does not open again
-            self._pool.close()
+        try:
+            if self._listener is not None:
+                self._listener.close()
+        finally:  # also if it is cancelled
+            if self._owns_pool and self._pool is not None:
+                self._opened = True  # for good: a closed engine does not open again
+                self._pool.close()
 
     def __enter__(self) -> Self:
         return self
