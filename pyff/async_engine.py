@@ -343,6 +343,9 @@ class AsyncEngine(AsyncMethods):
                 probe = await AsyncConnection.connect(self._dsn)  # a pool would hide why it fails
                 await probe.close()
                 await pool.open()
+                if self._opened:  # close() came meanwhile
+                    await pool.close()
+                    return
                 self._opened = True
                 # The first call would find no connection, and have a second one made. pool.wait would not do: if it is
                 # interrupted, or some of min_size cannot be had, the pool is lost.

@@ -344,6 +344,9 @@ class Engine(Methods):
                 probe = Connection.connect(self._dsn)  # a pool would hide why it fails
                 probe.close()
                 pool.open()
+                if self._opened:  # close() came meanwhile
+                    pool.close()
+                    return
                 self._opened = True
                 # The first call would find no connection, and have a second one made. pool.wait would not do: if it is
                 # interrupted, or some of min_size cannot be had, the pool is lost.

@@ -53,19 +53,19 @@ def signals_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
 
 
 def signals_and_approvals_are_kept_apart(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """The signal that an operator, or a token holder, is told of is there and was sent by the same kind of sender."""
+    """The signal in the answer to an operator, or to a token holder, exists and has the same kind of sender."""
     for call in calls:
         if call.function not in ("ff_deliver_signal", "ff_deliver_approval_signal") or not call.acknowledged:
             continue
         id, row = call.args["execution_id"], call.row
         stored = facts.signals.get((id, row["signal_id"]), {})
         if (stored.get("source_type") == "operator") != (call.function == "ff_deliver_approval_signal"):
-            source = stored.get("source_type", "nobody")
+            source = stored.get("source_type", "no sender")
             yield id, f"{call.function} of {call.client} was {row['outcome']}: a signal of {source}"
 
 
 def tokens_are_shown_to_their_fence(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """Only the fence that suspended is told again that it did, and gets the tokens again."""
+    """Only the fence that suspended gets the recorded answer and its tokens again."""
     for call in calls:
         row = call.row
         if call.function != "ff_suspend" or not row.get("replayed") or row["outcome"] != "suspended":

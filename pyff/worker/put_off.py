@@ -41,7 +41,7 @@ def arguments(run: Run) -> Sequence[Any]:
 
 
 def put_off(progress_message: str | None, why: str) -> PutOff:
-    """What follows the put-off that the last progress message of the attempt tells, if it tells one."""
+    """The put-off after the one that the last progress message of the attempt records, if it records one."""
     found = _MESSAGE.match(progress_message or "")
     number = 1 + (int(found[1]) if found else 0)
     return PutOff(number, message(number, why), min(FIRST_MS << min(number - 1, 20), LONGEST_MS))

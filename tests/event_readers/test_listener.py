@@ -10,6 +10,7 @@ import time
 from contextlib import AsyncExitStack, ExitStack, aclosing, closing
 
 import pytest
+from psycopg import AsyncConnection, Connection
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed
 
 from pyff import AsyncEngine, Engine
@@ -239,6 +240,35 @@ async def test_an_engine_whose_close_is_cancelled_keeps_no_connection(db, dsn):
         closing.cancel()
         await asyncio.wait([closing])
     assert closing.cancelled()
+    until(lambda: not sessions(db))
+
+
+@pytest.mark.parametrize("kind", [Engine, AsyncEngine])
+async def test_an_engine_that_is_closed_while_its_first_call_connects_keeps_no_connection(
+    db, dsn, monkeypatch, kind
+):
+    engine = kind(dsn)
+    connection = Connection if kind is Engine else AsyncConnection
+    connect = connection.connect
+
+    def closed_meanwhile(conninfo):
+        monkeypatch.undo()
+        engine.close()
+        return connect(conninfo)
+
+    async def closed_meanwhile_async(conninfo):
+        monkeypatch.undo()
+        await engine.close()
+        return await connect(conninfo)
+
+    if kind is Engine:
+        monkeypatch.setattr(connection, "connect", closed_meanwhile)
+        with pytest.raises(PoolClosed):
+            engine.ping()
+    else:
+        monkeypatch.setattr(connection, "connect", closed_meanwhile_async)
+        with pytest.raises(PoolClosed):
+            await engine.ping()
     until(lambda: not sessions(db))
 
 
