@@ -98,11 +98,13 @@ class AsyncEngine(AsyncMethods):
 
     async def close(self) -> None:
         """Closes the pool that the engine opened itself, and the connection by which followers listen."""
-        if self._listener is not None:
-            await asyncio.to_thread(self._listener.close)
-        if self._owns_pool and self._pool is not None:
-            self._opened = True  # for good: a closed engine does not open again
-            await self._pool.close()
+        try:
+            if self._listener is not None:
+                await asyncio.to_thread(self._listener.close)
+        finally:  # also if it is cancelled
+            if self._owns_pool and self._pool is not None:
+                self._opened = True  # for good: a closed engine does not open again
+                await self._pool.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -341,6 +343,9 @@ class AsyncEngine(AsyncMethods):
                 probe = await AsyncConnection.connect(self._dsn)  # a pool would hide why it fails
                 await probe.close()
                 await pool.open()
+                if self._opened:  # close() came meanwhile
+                    await pool.close()
+                    return
                 self._opened = True
                 # The first call would find no connection, and have a second one made. pool.wait would not do: if it is
                 # interrupted, or some of min_size cannot be had, the pool is lost.

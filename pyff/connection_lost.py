@@ -37,7 +37,12 @@ class ConnectionLost(EngineError, psycopg.OperationalError):  # noqa: N818 - nam
 
 def connection_lost(error: psycopg.Error) -> bool:
     """Whether an error means that the server cannot be reached, and not that it refuses a statement."""
-    if not isinstance(error, psycopg.OperationalError):
+    if error.diag.severity_nonlocalized in {
+        "FATAL",
+        "PANIC",
+    }:  # the server ends the session, whatever the reason
+        return True
+    if not isinstance(error, psycopg.OperationalError) or isinstance(error, psycopg.errors.PipelineAborted):
         return False
     return not error.sqlstate or error.sqlstate.startswith("08") or error.sqlstate in _GONE
 

@@ -99,11 +99,13 @@ class Engine(Methods):
 
     def close(self) -> None:
         """Closes the pool that the engine opened itself, and the connection by which followers listen."""
-        if self._listener is not None:
-            self._listener.close()
-        if self._owns_pool and self._pool is not None:
-            self._opened = True  # for good: a closed engine does not open again
-            self._pool.close()
+        try:
+            if self._listener is not None:
+                self._listener.close()
+        finally:  # also if it is cancelled
+            if self._owns_pool and self._pool is not None:
+                self._opened = True  # for good: a closed engine does not open again
+                self._pool.close()
 
     def __enter__(self) -> Self:
         return self
@@ -342,6 +344,9 @@ class Engine(Methods):
                 probe = Connection.connect(self._dsn)  # a pool would hide why it fails
                 probe.close()
                 pool.open()
+                if self._opened:  # close() came meanwhile
+                    pool.close()
+                    return
                 self._opened = True
                 # The first call would find no connection, and have a second one made. pool.wait would not do: if it is
                 # interrupted, or some of min_size cannot be had, the pool is lost.

@@ -1,5 +1,7 @@
 """A refusal that a person can act on: what went wrong, and what to do about it."""
 
+from typing import Any
+
 
 class Failure(Exception):  # noqa: N818
     """The CLI prints it as one line plus the hint, without a traceback, and exits with `exit_code`."""
@@ -13,6 +15,14 @@ class Failure(Exception):  # noqa: N818
 
     def __str__(self) -> str:
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle and copy: the arguments of a subclass are not those of Exception, so none is called again."""
+        return _restored, (type(self), self.args), self.__dict__
+
+
+def _restored(cls: type[Failure], args: tuple[object, ...]) -> Failure:
+    return cls.__new__(cls, *args)
 
 
 class CursorMoved(Failure):

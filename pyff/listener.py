@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager, suppress
 from types import TracebackType
 from typing import Any, Self
 
-import psycopg
 from psycopg import Connection, sql
 
 PAUSE_S = 1.0  # between two attempts to connect
@@ -46,8 +45,9 @@ class Listener:
             if self._thread is None:
                 self._changed, self._change = socket.socketpair()
                 self._change.setblocking(False)
-                self._thread = threading.Thread(target=self._serve, name="pyff-listener", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._serve, name="pyff-listener", daemon=True)
+                thread.start()
+                self._thread = thread  # not before: a thread that cannot be started cannot be joined either
             self._notify_thread()
 
     def remove(self, bell: "Bell") -> None:
@@ -83,7 +83,7 @@ class Listener:
             try:
                 with Connection.connect(self._conninfo, **self._options) as connection:
                     self._listen(connection)
-            except psycopg.Error:
+            except Exception:  # whatever a channel is named: one follower must not stop the others
                 self._wait(PAUSE_S)
             with self._lock:
                 if not self._bells:
@@ -168,7 +168,8 @@ class Doorbell(Bell):
     def wait(self, seconds: float) -> bool:
         """Whether it rang within that time, or since the last wait."""
         rung = self._rung.wait(seconds)
-        self._rung.clear()
+        if rung:
+            self._rung.clear()
         return rung
 
 

@@ -40,6 +40,10 @@ def send_signal(
             return send_signal(known, name, payload, conn=own, source=source, key=key)
     joined = conn if isinstance(conn, Connection) else None
     engine = Engine(conn, check_schema=False) if isinstance(conn, Connection) else conn
+    if not isinstance(engine, Engine):
+        raise TypeError(
+            f"conn: expected an Engine, a psycopg.Connection or a DSN, got {type(engine).__name__}"
+        )
     try:
         return engine.deliver_signal(
             known.execution_id,

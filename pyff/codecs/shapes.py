@@ -226,9 +226,11 @@ def _union(args: tuple[object, ...]) -> Shape:
     """None, and then the first of the others that takes the value. To write a value, its own type comes first: a
     datetime is a date too. To read one, date comes before datetime, which would read a date as midnight."""
     empty = types.NoneType in args
-    shapes = [(a, shape_of(a)) for a in args if a is not types.NoneType]
-    if dt.datetime in args:
-        shapes.sort(key=lambda one: one[0] is not dt.date)
+    kinds = [a for a in args if a is not types.NoneType]
+    if dt.datetime in kinds and dt.date in kinds[kinds.index(dt.datetime) :]:
+        kinds.remove(dt.date)
+        kinds.insert(kinds.index(dt.datetime), dt.date)
+    shapes = [(kind, shape_of(kind)) for kind in kinds]
 
     def dump(value: object) -> object:
         if value is None and empty:

@@ -96,11 +96,15 @@ def _described(error: BaseException | None) -> str:
 
 
 def _place(error: BaseException) -> traceback.FrameSummary | None:
-    """The innermost frame of the user's code: neither of pyff nor, if there is another one, of a library."""
+    """The innermost frame of the user's code: neither of pyff nor of a library. If the code of the task is installed
+    among the libraries, the innermost frame below its directory."""
     frames = traceback.extract_tb(error.__traceback__)
     outside = [frame for frame in frames if not frame.filename.startswith(OWN)]
     users = [frame for frame in outside if not frame.filename.startswith(LIBRARIES)]
-    return (users or outside)[-1] if outside else None
+    if not outside:
+        return None
+    beside = str(Path(outside[0].filename).parent) + os.sep
+    return (users or [frame for frame in outside if frame.filename.startswith(beside)] or outside)[-1]
 
 
 def _storable(what: object, most: int = REASON_CHARS) -> str:

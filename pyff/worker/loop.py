@@ -85,8 +85,8 @@ class Loop:
         finally:
             with contextlib.suppress(Exception):
                 loop.run_until_complete(asyncio.wait_for(loop.shutdown_asyncgens(), 5))
-            with contextlib.suppress(Exception):
-                for engine in self._engines or ():
+            for engine in self._engines or ():
+                with contextlib.suppress(Exception):
                     loop.run_until_complete(asyncio.wait_for(engine.close(), 5))
             loop.close()
 

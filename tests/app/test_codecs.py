@@ -204,6 +204,11 @@ def test_a_union_of_date_and_datetime_keeps_both_as_they_are(kind):
         assert type(found) is type(given)
 
 
+def test_a_text_that_looks_like_a_date_stays_text_where_text_comes_first():
+    codec = codec_of(str | dt.datetime | dt.date)
+    assert codec.decode(codec.encode("2026-03-01")) == "2026-03-01"
+
+
 def test_where_a_date_is_expected_a_datetime_is_its_date():
     codec = codec_of(dt.date)
     assert codec.decode(codec.encode(dt.datetime(2030, 1, 2, 3, tzinfo=dt.UTC))) == dt.date(2030, 1, 2)

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from pyff import App, Ctx, InvalidToken, Token, send_signal
+from pyff import App, AsyncEngine, Ctx, InvalidToken, Token, send_signal
 from pyff.testing import drain
 
 EXECUTION = "{fp:0}:00000000-0000-7000-8000-000000000000"
@@ -86,3 +86,9 @@ def test_a_token_object_with_wrong_parts_is_an_invalid_token(engine, token):
     ):
         with pytest.raises(InvalidToken):
             send_signal(wrong, "approve", conn=engine)
+
+
+def test_an_engine_of_the_wrong_kind_is_refused(dsn, token):
+    for wrong in (AsyncEngine(dsn), None):
+        with pytest.raises(TypeError, match=r"expected an Engine, .* got"):
+            send_signal(token, "approve", conn=wrong)

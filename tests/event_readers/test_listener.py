@@ -10,6 +10,7 @@ import time
 from contextlib import AsyncExitStack, ExitStack, aclosing, closing
 
 import pytest
+from psycopg import AsyncConnection, Connection
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed
 
 from pyff import AsyncEngine, Engine
@@ -184,7 +185,7 @@ def test_closing_the_engine_ends_its_followers(db, dsn, streams):
         assert isinstance(following.error, PoolClosed)
     with pytest.raises(PoolClosed):
         next(engine.tail(**where(streams[0])))
-    assert listeners(db) == []
+    until(lambda: not listeners(db))
     until(lambda: threading.active_count() <= before)
 
 
@@ -199,7 +200,7 @@ async def test_closing_the_async_engine_ends_its_followers(db, dsn, streams):
         await asyncio.to_thread(until, lambda: listeners(db))
     done, _ = await asyncio.wait(tasks, timeout=LIMIT)
     assert [type(task.exception()) for task in done] == [PoolClosed] * len(streams)
-    assert listeners(db) == []
+    until(lambda: not listeners(db))
 
 
 def test_a_follower_whose_loop_has_ended_stops_no_other(db, dsn):
@@ -215,7 +216,60 @@ def test_a_follower_whose_loop_has_ended_stops_no_other(db, dsn):
         db.execute("notify pyff_test")
         assert staying.wait(LIMIT)
     listener.close()
-    assert listeners(db) == []
+    until(lambda: not listeners(db))
+
+
+def test_a_channel_that_cannot_be_written_stops_no_other(db, dsn):
+    listener = Listener(dsn, {})
+    with Doorbell(listener, ["pyff_test"]) as staying:
+        assert staying.wait(LIMIT)
+        with Doorbell(listener, ["\ud800"]):
+            until(lambda: not listeners(db))
+        assert staying.wait(LIMIT)  # it listens again
+        db.execute("notify pyff_test")
+        assert staying.wait(LIMIT)
+    listener.close()
+
+
+async def test_an_engine_whose_close_is_cancelled_keeps_no_connection(db, dsn):
+    engine = AsyncEngine(dsn)
+    await engine.ping()
+    with engine._listener._lock:  # close waits for it, in a thread
+        closing = asyncio.create_task(engine.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.wait([closing])
+    assert closing.cancelled()
+    until(lambda: not sessions(db))
+
+
+@pytest.mark.parametrize("kind", [Engine, AsyncEngine])
+async def test_an_engine_that_is_closed_while_its_first_call_connects_keeps_no_connection(
+    db, dsn, monkeypatch, kind
+):
+    engine = kind(dsn)
+    connection = Connection if kind is Engine else AsyncConnection
+    connect = connection.connect
+
+    def closed_meanwhile(conninfo):
+        monkeypatch.undo()
+        engine.close()
+        return connect(conninfo)
+
+    async def closed_meanwhile_async(conninfo):
+        monkeypatch.undo()
+        await engine.close()
+        return await connect(conninfo)
+
+    if kind is Engine:
+        monkeypatch.setattr(connection, "connect", closed_meanwhile)
+        with pytest.raises(PoolClosed):
+            engine.ping()
+    else:
+        monkeypatch.setattr(connection, "connect", closed_meanwhile_async)
+        with pytest.raises(PoolClosed):
+            await engine.ping()
+    until(lambda: not sessions(db))
 
 
 FORKS = """

@@ -125,3 +125,18 @@ def test_an_error_survives_pickling():
     error = pickle.loads(pickle.dumps(errors.StaleLease("Late.", hint="Stop.", detail={"lease_epoch": 3})))  # noqa: S301
     assert type(error) is errors.StaleLease
     assert (str(error), error.detail) == ("Late.\n  hint: Stop.", {"kind": "stale_lease", "lease_epoch": 3})
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pyff.TaskFailed("{fp:0}:0", "failed", reason="no", category="c"),
+        pyff.NotConnected(),
+        pyff.DuplicateStep("a"),
+        pyff.CursorMoved("a"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_failures_of_the_python_layer_survive_pickling_too(error):
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301
+    assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))

@@ -245,6 +245,45 @@ def test_a_call_in_a_transaction_of_the_caller_is_rolled_back_with_it(calling, d
     assert lost.value.may_have_run
 
 
+@pytest.mark.own_session("its session is ended by the server")
+@pytest.mark.parametrize(
+    ("setting", "sqlstate"),
+    [
+        ("idle_in_transaction_session_timeout", "25P03"),
+        ("idle_session_timeout", "57P05"),
+        ("transaction_timeout", "25P04"),
+    ],
+)
+def test_a_session_that_the_server_ended_by_a_timeout_is_a_lost_connection(
+    calling, db, dsn, setting, sqlstate
+):
+    if not db.execute("select 1 from pg_settings where name = %s", [setting]).fetchone():
+        pytest.skip("a setting of newer servers")
+
+    def idle(conn):
+        """In a transaction, or without one, until the server ends the session."""
+        begin = "" if setting == "idle_session_timeout" else "begin; "
+        conn.pgconn.exec_(f"set {setting} = '1ms'; {begin}select 1".encode())
+        while db.execute("select 1 from pg_stat_activity where pid = %s", [conn.info.backend_pid]).fetchone():
+            pass
+
+    with pytest.raises(ConnectionLost) as lost:
+        calling.by_connection(dsn, check_schema=False, before=idle)
+    assert lost.value.sqlstate in {sqlstate, ""}  # psycopg does not always read what the server sent last
+    assert lost.value.may_have_run == (setting == "idle_session_timeout")
+
+
+def test_an_aborted_pipeline_is_no_lost_connection(dsn):
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        engine = Engine(conn, check_schema=False)
+        with conn.pipeline():
+            with pytest.raises(psycopg.errors.DivisionByZero):
+                conn.execute("select 1 / 0").fetchall()
+            with pytest.raises(psycopg.errors.PipelineAborted) as aborted:
+                engine.ping()
+    assert not isinstance(aborted.value, EngineError)
+
+
 @pytest.mark.own_session("connects with options")
 def test_a_statement_that_takes_too_long_is_no_lost_connection(calling, db, dsn):
     db.execute(SLEEPS)

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import sysconfig
 import threading
 import time
 import uuid
@@ -372,6 +373,17 @@ def test_a_failure_names_the_place_in_the_users_code(app, work, is_async):
         (coroutine if is_async else plain).enqueue().result(60)
     name = "coroutine" if is_async else "plain"
     assert re.search(rf"\(test_worker\.py:\d+ in {name}\)$", failed.value.reason)
+
+
+def test_it_does_so_for_tasks_that_are_installed_among_the_libraries(app, work):
+    source = "import json\n\n\ndef parse(text: str) -> None:\n    json.loads(text)\n"
+    module = {}
+    exec(compile(source, f"{sysconfig.get_path('purelib')}/shop/tasks.py", "exec"), module)  # noqa: S102
+    parse = app.task()(module["parse"])
+    work()
+    with pytest.raises(TaskFailed) as failed:
+        parse.enqueue("{").result(90)
+    assert failed.value.reason.endswith("(tasks.py:5 in parse)")
 
 
 def test_a_task_that_this_worker_does_not_know_is_left_to_others(app, work, engine, db):
