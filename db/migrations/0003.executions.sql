@@ -202,6 +202,10 @@ comment on table ff_exec_core is
 -- limited: work under a policy that is full never stands in front of work that needs no admission.
 create index ff_exec_core_ready on ff_exec_core (lane_id, limited, caps_key, priority desc, created_at_ms, execution_id)
     with (fillfactor = 40) where blocking_reason = 'waiting_for_worker' and not flow_stopped;
+-- Work that needs admission, by policy: a claim that meets a locked policy reads what waits for the others.
+create index ff_exec_core_policy on ff_exec_core (
+    lane_id, caps_key, (coalesce(quota_policy_id, '')), priority desc, created_at_ms, execution_id)
+    where limited and blocking_reason = 'waiting_for_worker' and not flow_stopped;
 -- What time will bring back on a lane: ended delays and lapsed leases. lease_check_at_ms, not the expiry, so that a
 -- renewal changes no indexed column and stays a HOT update. What is parked has neither: it stands behind them, where
 -- one probe tells whether a lane has any.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.admission.quotas import ask, limits, policy, state, under
+from tests.admission.quotas import ask, budget, limits, policy, state, under
 from tests.sql import claim, create, one, refused, rows, take, violations
 
 WORKER = {"worker_id": "w", "worker_instance_id": "w-1"}
@@ -142,3 +142,56 @@ def test_a_reclaim_grant_answers_that_there_is_no_slot_and_leaves_the_work_as_it
     denied(db, "ff_issue_reclaim_grant", execution_id=eid)
     holder.rollback()
     assert one(db, "ff_issue_reclaim_grant", execution_id=eid, **WORKER)["outcome"] == "granted"
+
+
+@pytest.mark.parametrize("function", ["ff_claim", "ff_claim_many", "ff_claim_for_worker"])
+def test_a_claim_in_an_open_transaction_leaves_the_work_of_a_locked_policy_to_others(
+    db, connect, holder, function
+):
+    policy(db, at_once=10)
+    eids = [under(db, priority=9) for _ in range(3)]
+    other = create(db)
+    updated(holder)
+    caller = connect(autocommit=False)
+    assert [r["execution_id"] for r in rows(caller, function, lane_id="default", **WORKER)] == [other]
+    holder.commit()
+    got = rows(db, "ff_claim_many", lane_id="default", limit=10, **WORKER)
+    assert {r["execution_id"] for r in got} == set(eids)
+    caller.commit()
+    assert violations(db) == []
+
+
+def test_what_is_due_is_claimed_beside_a_locked_policy(db, holder, clock):
+    clock.freeze()
+    policy(db, at_once=10)
+    under(db, priority=9)
+    first, second = create(db, delay_ms=10), create(db, delay_ms=10)
+    updated(holder)
+    clock.advance(10)
+    assert take(db)["execution_id"] in (first, second)
+    assert len(rows(db, "ff_claim_many", lane_id="default", limit=10, **WORKER)) == 1
+
+
+@pytest.mark.parametrize("function", ["ff_claim", "ff_claim_many"])
+def test_work_behind_ten_thousand_of_a_locked_policy_is_found(db, holder, function):
+    for name in "pqr":
+        policy(db, name, at_once=10)
+    for _ in range(11):
+        rows(
+            db,
+            "ff_create_executions",
+            lane_id="default",
+            payloads=[b""] * 1000,
+            priorities=[9] * 1000,
+            policy={"quota_policy_id": "q"},
+        )
+    budget(db, "b")
+    behind = [
+        under(db, "r", priority=4),
+        under(db, "p", priority=3),
+        create(db, priority=2, policy={"budget_ids": ["b"]}),
+    ]
+    updated(holder)
+    got = [r for _ in behind for r in rows(db, function, lane_id="default", **WORKER)]
+    assert [r["execution_id"] for r in got] == behind
+    assert claim(db) is None

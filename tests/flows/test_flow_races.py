@@ -521,3 +521,39 @@ def test_no_claim_is_refused_what_it_may_have_while_a_flow_is_being_cancelled(db
     with refused("flow_already_terminal"):
         node(db, fid)
     assert violations(db) == []
+
+
+def test_an_end_behind_many_that_wait_for_a_locked_child_releases_its_own_child(db, connect, clock):
+    clock.freeze()
+    fid, ups, child = fan_in(db, 30)
+    first, second = nodes(db, fid, 2)
+    link(db, fid, first, second)
+    busy_flow = held(connect, FLOW, fid)
+    for upstream in [*ups, first]:
+        finish(db, upstream)
+        clock.advance(1)
+    busy_flow.rollback()
+    busy_child = lock(connect, child)
+    event = undispatched(db)[0]["event_id"]
+    done = one(db, "ff_dispatch_completion", event_id=event, max_edges=5)
+    assert (done["outcome"], done["children_released"]) == ("partial", 1)
+    assert states(db, [child, second]) == ["waiting_children", "waiting"]
+    assert violations(db) == []
+    busy_child.rollback()
+    clock.advance(60_000)
+    assert one(db, "ff_dispatch_completions")["processed"] == 30
+    assert state(db, child) == "waiting"
+    assert violations(db) == []
+
+
+@pytest.mark.parametrize("what", ["flow", "child"])
+def test_an_end_that_met_a_lock_is_applied_by_a_claim_after_the_clock_stepped_back(db, connect, clock, what):
+    clock.freeze()
+    fid, (a, b) = chain(db, 2)
+    busy = held(connect, FLOW, fid) if what == "flow" else lock(connect, b)
+    finish(db, a)
+    busy.rollback()
+    clock.advance(-3_600_000)
+    assert take(db)["execution_id"] == b
+    assert undispatched(db) == []
+    assert fid

@@ -62,8 +62,7 @@ def test_what_is_due_competes_in_order_with_what_is_ready(db, clock, due):
     assert [take(db)["execution_id"] for _ in range(3)] == [high, eid, low]
 
 
-@pytest.mark.xfail(strict=True, reason=BY_REBUILDING + "a claim still gives up after 64 overdue rows")
-@pytest.mark.parametrize("function", ["ff_claim", "ff_claim_many"])
+@pytest.mark.parametrize("function", ["ff_claim", "ff_claim_many", "ff_claim_for_worker"])
 def test_overdue_rows_in_front_are_stepped_over_however_many(db, clock, function):
     clock.freeze()
     rows(db, "ff_create_executions", lane_id="default", payloads=[b""] * 200, deadline_at_ms=clock.now() + 10)

@@ -28,7 +28,8 @@ begin
                          null);
     if l.limited then
         v_ready := v_ready || ff__limited_heads(p_lane_id, ff__covered_keys(p_lane_id, p_capabilities, true),
-                                                p_namespace, v_now, null, p_policies, p_rated, p_busy, p_budgets, 1000);
+                                                p_namespace, v_now, null, p_policies, p_rated, p_busy, p_budgets,
+                                                case p_busy when '{}' then 1000 else 100 end);
     end if;
     if v_ready <> '{}' and exists (select unnest(v_ready) except select unnest(p_seen)) then
         return v_ready;

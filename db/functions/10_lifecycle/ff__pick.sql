@@ -1,7 +1,7 @@
 -- Locks the next execution of a lane that a worker may take: priority, then age, over all the capability sets it covers.
 -- Rows locked by others are stepped over, reserved ones and those of a stopped flow skipped, overdue ones healed in passing
--- (at most 64 of these), those whose quota policy or budget says no parked, those whose policy another transaction has
--- locked skipped. p_hold_ms: see ff__admission.
+-- (64 of these, the rest is skipped), those whose quota policy or budget says no parked, those whose policy another
+-- transaction has locked skipped: their locks are dropped. p_hold_ms: see ff__admission.
 -- Returns the row opened (see ff__open), or a row of NULLs. The plain case, work that needs nothing on a lane where
 -- nothing is due and no scan is marked, is one statement; whatever that does not find is ff__pick_many's to find, and
 -- ff__missed says whether to look again.
@@ -20,11 +20,13 @@ declare
     v_budgets text[] := '{}'::text[];
     v_snapshot text;
     v_seen uuid[];
+    v_limited boolean;
+    v_fit boolean;
     e ff_exec;
     a ff_admission;
 begin
-    while v_heals <= 64 loop
-        if p_capabilities = '{}' then
+    while v_heals <= 128 loop
+        if p_capabilities = '{}' and v_heals < 64 then
             select c.execution_id, c.partition_key, c.flow_id, c.namespace, c.lane_id, c.priority, c.lifecycle_phase,
                    c.ownership_state, c.eligibility_state, c.attempt_state, c.public_state, c.current_attempt_index,
                    c.current_attempt_id, c.total_attempt_count, c.retry_count, c.lease_reclaim_count, c.lease_id,
@@ -67,8 +69,28 @@ begin
             end if;
         else
             v_snapshot := pg_current_snapshot()::text;
-            e := ff__open((ff__pick_many(p_lane_id, p_capabilities, p_namespace, 1,
-                                         v_heals = 0 and a.outcome is null, v_policies, v_rated, v_busy, v_budgets))[1]);
+            v_limited := coalesce(v_limited, (select l.limited from ff_lane_registry l where l.lane_id = p_lane_id), false);
+            if v_limited then
+                begin
+                    e := ff__open((ff__pick_many(p_lane_id, p_capabilities, p_namespace, 1,
+                                                 v_heals = 0 and coalesce(a.outcome = 'busy', true), v_heals < 64,
+                                                 v_policies, v_rated, v_busy, v_budgets))[1]);
+                    v_fit := e.limited and (e.flow_id is null or ff__flow_claimable(e.flow_id)) and not ff__heal(e, false);
+                    if v_fit then
+                        a := ff__admission(e, p_hold_ms);
+                        if a.outcome = 'busy' then
+                            perform ff__raise('concurrency_limit_exceeded', 'undoes the block and with it the lock');
+                        end if;
+                    end if;
+                exception when sqlstate 'WF210' then
+                    v_busy := v_busy || a.quota_policy_id;
+                    e := v_none;
+                    continue;
+                end;
+            else
+                e := ff__open((ff__pick_many(p_lane_id, p_capabilities, p_namespace, 1, v_heals = 0, v_heals < 64,
+                                             v_policies, v_rated, v_busy, v_budgets))[1]);
+            end if;
             if e.execution_id is null then
                 v_seen := ff__missed(p_lane_id, p_capabilities, p_namespace, v_snapshot, v_seen, v_policies, v_rated,
                                      v_busy, v_budgets);
@@ -76,33 +98,36 @@ begin
                 continue;
             end if;
         end if;
-        e.now_ms := ff_now_ms();
-        -- Most rows are ready, with no time limit: they need no closer look.
-        if (e.lifecycle_phase = 'runnable' and e.deadline_at_ms is null and e.flow_id is null) is true
-           or ((e.flow_id is null or ff__flow_claimable(e.flow_id)) and not ff__heal(e, v_heals < 64))
-        then
-            if not e.limited then
-                return e;
-            end if;
-            a := ff__admission(e, p_hold_ms);
+        if v_fit then
             if a.admitted <> '{}' then
                 e.now_ms := a.now_ms;
                 return e;
             end if;
-            if a.outcome <> 'busy' then
-                perform ff__park(e, a);
-            end if;
-            if a.outcome = 'busy' then
-                v_busy := v_busy || a.quota_policy_id;
-            elsif a.outcome = 'budget_exceeded' then
+            perform ff__park(e, a);
+            if a.outcome = 'budget_exceeded' then
                 v_budgets := v_budgets || a.budget_id;
             elsif a.outcome = 'rate_exceeded' then
                 v_rated := v_rated || a.quota_policy_id;
             else
                 v_policies := v_policies || a.quota_policy_id;
             end if;
+            v_fit := false;
         else
-            v_heals := v_heals + 1;
+            e.now_ms := ff_now_ms();
+            -- Most rows are ready, with no time limit: they need no closer look.
+            if not e.limited
+               and ((e.lifecycle_phase = 'runnable' and e.deadline_at_ms is null and e.flow_id is null) is true
+                    or (e.flow_id is null or ff__flow_claimable(e.flow_id)) and not ff__heal(e, v_heals < 64))
+            then
+                return e;
+            elsif e.limited and not v_limited then
+                v_limited := true; -- the lane was not limited when this call began
+            else
+                if e.limited and (e.flow_id is null or ff__flow_claimable(e.flow_id)) then
+                    perform ff__heal(e, v_heals < 64);
+                end if;
+                v_heals := v_heals + 1;
+            end if;
         end if;
         e := v_none;
     end loop;

@@ -1,12 +1,12 @@
 -- Locks the next executions of a lane that a worker may take, up to p_limit, in the order of ff__pick, which is the same
 -- for one. What is due on the lane enters the ready index first, if p_enter_due. Returns their ids in that order; nothing
--- is healed or admitted here. p_policies, p_rated, p_busy, p_budgets: policies without a free slot, policies without a
--- start, policies that another transaction has locked and budgets that denied work in this call and are passed over.
+-- is healed or admitted here. Without p_overdue, what ff__heal would end or put back is skipped, however much of it there
+-- is. p_policies, p_rated, p_busy, p_budgets: policies without a free slot, policies without a start, policies that another transaction has locked and budgets that denied work in this call and are passed over.
 -- None if the lane is unknown, paused or disabled.
 -- Errors: invalid_lane_id.
 create or replace function ff__pick_many(
-    p_lane_id text, p_capabilities text[], p_namespace text, p_limit int, p_enter_due boolean, p_policies text[],
-    p_rated text[], p_busy text[], p_budgets text[]
+    p_lane_id text, p_capabilities text[], p_namespace text, p_limit int, p_enter_due boolean, p_overdue boolean,
+    p_policies text[], p_rated text[], p_busy text[], p_budgets text[]
 ) returns uuid[]
 language plpgsql volatile
 as $$
@@ -44,7 +44,7 @@ begin
                                 and not c.flow_stopped);
         v_walked := v_walked + ff__walked() - v_others; -- marks are for the other half
     end if;
-    if cardinality(v_keys) = 1 and not v_marked and not v_limited then
+    if cardinality(v_keys) = 1 and not v_marked and not v_limited and p_overdue then
         v_ids := array(
             select c.execution_id from ff_exec_core c
              where c.lane_id = p_lane_id and not c.limited and c.caps_key = v_keys[1]
@@ -55,14 +55,14 @@ begin
                     or coalesce((select f.claimable from ff_flow_core f where f.flow_id = c.flow_id), true))
              order by c.priority desc, c.created_at_ms, c.execution_id
              limit p_limit for update of c skip locked);
-    elsif cardinality(v_keys) <= 16 and not v_marked and not v_limited then
+    elsif cardinality(v_keys) <= 16 and not v_marked and not v_limited and p_overdue then
         v_ids := ff__pick_merged(p_lane_id, v_keys, p_namespace, v_now, p_limit);
     else
         if v_limited then
             v_limited_keys := ff__covered_keys(p_lane_id, p_capabilities, true);
-            -- What has said no may have a hundred thousand that wait: one looks behind all of them only for want of
-            -- other work.
-            v_bound := case when p_policies || p_rated || p_busy || p_budgets <> '{}' then 1000 end;
+            -- A policy or budget that denied work may have a hundred thousand rows that wait: a claim looks behind all of
+            -- them only if there is no other work. Work of a locked policy is not parked, so each claim meets it again.
+            v_bound := case when p_busy <> '{}' then 100 when p_policies || p_rated || p_budgets <> '{}' then 1000 end;
         end if;
         -- The heads of all sets merged, unlocked; then the first that can be locked. Locking each head first would hide
         -- work from others.
@@ -80,15 +80,18 @@ begin
                   join ff_exec_core c on c.execution_id = any (array[x.id]) -- see ff__open_many
                        -- CASE, so that no plan reads all that is ready.
                        and case when c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-                                then c.reserved_until_ms is null or c.reserved_until_ms <= v_now end
+                                then (c.reserved_until_ms is null or c.reserved_until_ms <= v_now)
+                                     and (p_overdue or (c.deadline_at_ms <= v_now or c.lifecycle_phase = 'active'
+                                          and (c.attempt_timeout_at_ms <= v_now
+                                               or c.lease_reclaim_count >= ff__max_reclaims(c.execution_id))) is not true)
+                                end
                  order by c.priority desc, c.created_at_ms, c.execution_id limit p_limit for update of c skip locked);
             exit when cardinality(v_ids) = p_limit;
             if cardinality(v_heads) < v_take and cardinality(v_more) < v_take then
-                exit when v_bound is null or v_bound = 10000 or v_ids <> '{}';
-                -- Work of a locked policy is not parked, so the next claim meets the same rows again.
-                v_bound := case when p_busy <> '{}' then 10000 end;
+                exit when v_bound is null or v_ids <> '{}';
+                v_bound := null;
             else
-                -- Short because others hold some, not because there is no more: look further.
+                -- Short because others hold some or they are overdue, not because there is no more: look further.
                 v_take := v_take * 4;
             end if;
         end loop;

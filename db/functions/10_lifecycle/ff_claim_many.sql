@@ -48,13 +48,17 @@ declare
     v_healed boolean;
     v_plain boolean;
     v_limited boolean;
+    v_new boolean;
+    v_fit uuid[] := '{}'::uuid[];
     v_denied boolean;
+    v_entered boolean := false;
     v_unblocked boolean := false;
     v_policies text[] := '{}'::text[];
     v_rated text[] := '{}'::text[];
     v_busy text[] := '{}'::text[];
     v_budgets text[] := '{}'::text[];
     v_ready uuid[];
+    v_admission record;
     v_snapshot text;
     v_seen uuid[];
     e ff_exec;
@@ -66,10 +70,36 @@ begin
         perform ff__lane_claimable(p_lane_id);
         return;
     end if;
+    v_limited := coalesce((select l.limited from ff_lane_registry l where l.lane_id = p_lane_id), false);
     loop
         v_snapshot := pg_current_snapshot()::text;
-        v_ids := ff__pick_many(p_lane_id, v_capabilities, p_namespace, v_left, v_heals = 0 and v_denied is null,
-                               v_policies, v_rated, v_busy, v_budgets);
+        if v_limited then
+            begin
+                v_ids := ff__pick_many(p_lane_id, v_capabilities, p_namespace, v_left, not v_entered, v_heals < 64,
+                                       v_policies, v_rated, v_busy, v_budgets);
+                v_fit := array(
+                    select u.id
+                      from unnest(v_ids) with ordinality u(id, n) join ff_exec_core c on c.execution_id = any (array[u.id])
+                     where (c.flow_id is null or ff__flow_claimable(c.flow_id))
+                       and case when c.lifecycle_phase = 'runnable' and c.deadline_at_ms is null then true
+                                else not ff__heal(ff__open(u.id), false) end
+                     order by u.n);
+                v_admission := ff__admit_many(v_fit, v_policies, v_rated, v_busy, v_budgets);
+                if v_admission.p_busy <> v_busy then
+                    perform ff__raise('concurrency_limit_exceeded', 'undoes the block and with it the locks');
+                end if;
+            exception when sqlstate 'WF210' then
+                v_busy := v_admission.p_busy;
+                continue;
+            end;
+            v_policies := v_admission.p_policies;
+            v_rated := v_admission.p_rated;
+            v_budgets := v_admission.p_budgets;
+        else
+            v_ids := ff__pick_many(p_lane_id, v_capabilities, p_namespace, v_left, not v_entered, v_heals < 64,
+                                   v_policies, v_rated, v_busy, v_budgets);
+        end if;
+        v_entered := true;
         if v_ids = '{}' then
             v_seen := ff__missed(p_lane_id, v_capabilities, p_namespace, v_snapshot, v_seen, v_policies, v_rated, v_busy,
                                  v_budgets);
@@ -82,19 +112,27 @@ begin
         -- one by one.
         select bool_and(c.lifecycle_phase = 'runnable' and c.attempt_state <> 'attempt_interrupted'
                         and c.deadline_at_ms is null and c.reserved_until_ms is null
-                        and (c.flow_id is null or ff__flow_claimable(c.flow_id))),
-               bool_or(c.limited),
+                        and (c.flow_id is null or u.id = any (v_fit) or ff__flow_claimable(c.flow_id))),
                array_agg(case c.attempt_state when 'pending_first_attempt' then 'initial'
-                                              when 'pending_retry_attempt' then 'retry' else 'replay' end order by u.n)
-          into v_plain, v_limited, v_types
+                                              when 'pending_retry_attempt' then 'retry' else 'replay' end order by u.n),
+               bool_or(c.limited)
+          into v_plain, v_types, v_new
           from unnest(v_ids) with ordinality u(id, n) join ff_exec_core c on c.execution_id = any (array[u.id]);
+        if v_new and not v_limited then
+            v_limited := true; -- the lane was not limited when this call began
+            continue;
+        end if;
         v_healed := false;
         if not v_plain then
             v_ready := '{}';
             foreach v_id in array v_ids loop
+                if v_id = any (v_fit) then
+                    v_ready := v_ready || v_id;
+                    continue;
+                end if;
                 e := ff__open(v_id);
                 if ff__heal(e, v_heals < 64) then
-                    v_healed := v_healed or v_heals < 64;
+                    v_healed := true;
                     v_heals := v_heals + 1;
                 elsif e.flow_id is null or ff__flow_claimable(e.flow_id) then
                     v_ready := v_ready || v_id;
@@ -104,13 +142,10 @@ begin
         end if;
         v_denied := false;
         if v_limited then
-            select m.p_admitted, m.p_policies, m.p_rated, m.p_busy, m.p_budgets
-              into v_ready, v_policies, v_rated, v_busy, v_budgets
-              from ff__admit_many(v_ids, v_policies, v_rated, v_busy, v_budgets) m;
-            v_denied := cardinality(v_ready) < cardinality(v_ids);
+            v_denied := cardinality(v_admission.p_admitted) < cardinality(v_fit);
             v_types := array(select t.type from unnest(v_ids, v_types) with ordinality t(id, type, n)
-                              where t.id = any (v_ready) order by t.n);
-            v_ids := v_ready;
+                              where t.id = any (v_admission.p_admitted) order by t.n);
+            v_ids := v_admission.p_admitted;
         end if;
         if v_plain then
             return query

@@ -53,21 +53,8 @@ begin
               into v_events, v_ids, v_outcomes
               from ff_flow_dispatch q where q.event_id = any (v_put_off);
             exit when v_events is null;
-        else
-            v_counted := v_counted + cardinality(v_events);
         end if;
         r.depth := r.depth + 1;
-
-        -- An ended member need not be cancelled, and its own group is not waited for.
-        delete from ff_cancel_dispatch_outbox o where o.target_eid = any (v_ids);
-        if v_cancelled then
-            delete from ff_cancel_backlog_member m where m.flow_id = p_flow_id and m.execution_id = any (v_ids);
-        end if;
-        with closed as (
-            update ff_edge_group g set group_state = 'cancelled', decided_at_ms = v_now
-             where g.flow_id = p_flow_id and g.downstream_eid = any (v_ids) and g.group_state = 'pending'
-            returning g.downstream_eid)
-        select coalesce(array_agg(c.downstream_eid), '{}') into v_closed from closed c;
 
         -- The edges that wait for these ends, row by row and no more than may be resolved, then those whose child can be
         -- locked. OFFSET 0 keeps the planner from reading a whole flow when statistics do not know that one can be large.
@@ -80,9 +67,28 @@ begin
                         where t.upstream_eid = u.id and t.edge_state = 'applied'
                           and t.reopened_at_ms is null offset 0) d
                  limit p_max_edges - r.edges_resolved + 1) x;
-        -- At the limit the row of the last edge, and those after it, are left.
-        v_left := case when cardinality(v_edges) > p_max_edges - r.edges_resolved
-                       then v_events[v_rows[cardinality(v_edges)]:] else '{}' end;
+        -- At the limit the row of the last edge is left, and those after it are not looked at: they stay as they are.
+        v_left := '{}';
+        if cardinality(v_edges) > p_max_edges - r.edges_resolved then
+            v_events := v_events[:v_rows[cardinality(v_edges)]];
+            v_ids := v_ids[:cardinality(v_events)];
+            v_left := v_events[cardinality(v_events):];
+        end if;
+        if not v_retried then
+            v_counted := v_counted + cardinality(v_events);
+        end if;
+
+        -- An ended member need not be cancelled, and its own group is not waited for.
+        delete from ff_cancel_dispatch_outbox o where o.target_eid = any (v_ids);
+        if v_cancelled then
+            delete from ff_cancel_backlog_member m where m.flow_id = p_flow_id and m.execution_id = any (v_ids);
+        end if;
+        with closed as (
+            update ff_edge_group g set group_state = 'cancelled', decided_at_ms = v_now
+             where g.flow_id = p_flow_id and g.downstream_eid = any (v_ids) and g.group_state = 'pending'
+            returning g.downstream_eid)
+        select coalesce(array_agg(c.downstream_eid), '{}') into v_closed from closed c;
+
         v_decided := '{}';
         if v_edges <> '{}' then
             select coalesce(array_agg(l.execution_id), '{}'), bool_or(l.stream_open) into v_locked, v_streams

@@ -1,6 +1,6 @@
 -- A claim of a lane found nothing: passes on ends of flow members that nobody has passed on yet, fires schedules that are
 -- due, and lets go what waits on the lane for a policy or budget that has room, if there is any of it. True: look again.
--- Never waits. Three index probes when there is nothing to do.
+-- Never waits. Four index probes when there is nothing to do.
 create or replace function ff__unblock(p_lane_id text) returns boolean
 language plpgsql volatile
 as $$
@@ -8,7 +8,9 @@ declare
     v_now bigint := ff_now_ms(); -- a volatile call would keep the probes out of the index
     v_again boolean := false;
 begin
-    if exists (select from ff_flow_dispatch q where q.next_dispatch_at_ms <= v_now) then
+    if exists (select from ff_flow_dispatch q where q.next_dispatch_at_ms <= v_now)
+       or exists (select from ff_flow_dispatch q where q.next_dispatch_at_ms > v_now + 60000) -- see ff__put_off_ends
+    then
         perform ff_dispatch_completions(50);
         v_again := true;
     end if;

@@ -26,10 +26,17 @@ begin
     for v_pass in 1..10 loop
         select array(select distinct y.flow_id from unnest(array_agg(x.flow_id)) y(flow_id) order by y.flow_id), count(*)
           into v_flows, v_rows
-          from (select q.flow_id from ff_flow_dispatch q
-                 where q.next_dispatch_at_ms <= v_now and q.flow_id not in (select unnest(v_seen))
-                   and not (v_failed and ff__put_off('dispatch_completions', q.flow_id::text, v_now))
-                 order by q.next_dispatch_at_ms limit p_limit) x;
+          from (select y.flow_id
+                  from ((select q.flow_id from ff_flow_dispatch q
+                          where q.next_dispatch_at_ms <= v_now and q.flow_id not in (select unnest(v_seen))
+                            and not (v_failed and ff__put_off('dispatch_completions', q.flow_id::text, v_now))
+                          order by q.next_dispatch_at_ms limit p_limit)
+                        union all -- the clock has stepped back: see ff__put_off_ends
+                        (select q.flow_id from ff_flow_dispatch q
+                          where q.next_dispatch_at_ms > v_now + 60000 and q.flow_id not in (select unnest(v_seen))
+                            and not (v_failed and ff__put_off('dispatch_completions', q.flow_id::text, v_now))
+                          order by q.next_dispatch_at_ms limit p_limit)) y
+                 limit p_limit) x;
         v_busy := 0;
         foreach v_flow in array v_flows loop
             begin
