@@ -1,7 +1,8 @@
 -- Locks the next executions of a lane that a worker may take, up to p_limit, in the order of ff__pick, which is the same
 -- for one. What is due on the lane enters the ready index first, if p_enter_due. Returns their ids in that order; nothing
 -- is healed or admitted here. Without p_overdue, what ff__heal would end or put back is skipped, however much of it there
--- is. p_policies, p_rated, p_busy, p_budgets: policies without a free slot, policies without a start, policies that another transaction has locked and budgets that denied work in this call and are passed over.
+-- is. p_policies, p_rated, p_busy, p_budgets: policies without a free slot, policies without a start, policies that
+-- another transaction has locked and budgets that denied work in this call and are passed over.
 -- None if the lane is unknown, paused or disabled.
 -- Errors: invalid_lane_id.
 create or replace function ff__pick_many(
