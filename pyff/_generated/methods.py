@@ -891,7 +891,7 @@ class Methods(ABC):
         of it are kept. parent_execution_id: makes it a child of that execution, of any namespace. When the
         parent ends other than by success, a child that has not ended is cancelled with the reason
         parent_ended, whether or not it runs; when the parent is replayed, so is a child that did not
-        succeed. detached: the child is listed, but goes its own way, and may be created when the parent
+        succeed. detached: the child is listed, but independent of both, and may be created when the parent
         has ended.
 
         Raises: InvalidInput, PayloadTooLarge, InvalidLaneId, InvalidPolicy, InvalidCapabilities,

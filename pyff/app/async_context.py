@@ -427,7 +427,7 @@ class AsyncCtx:
     async def _spawn(
         self, handle: str, label: str, child: str, options: dict[str, Any]
     ) -> Literal["created", "duplicate"]:
-        """The child, the edge to it and their record, all or nothing: a run that has lost its lease spawns nobody. The
+        """The child, the edge to it and their record, all or nothing: a run that has lost its lease spawns nothing. The
         record comes last, since flows are locked before executions."""
         mine = self._run.execution_id
         flow_id = self._run.flow_id

@@ -216,7 +216,7 @@ p_execution_id: an id of the caller's choice, once. The same request again answe
 deleted the id is refused as long as events, children or an idempotency key of it are kept.
 p_parent_execution_id: makes it a child of that execution, of any namespace. When the parent ends other than by success, a
 child that has not ended is cancelled with the reason parent_ended, whether or not it runs; when the parent is replayed, so
-is a child that did not succeed. p_detached: the child is listed, but goes its own way, and may be created when the parent
+is a child that did not succeed. p_detached: the child is listed, but independent of both, and may be created when the parent
 has ended.
 
 Outcomes: outcome = created | duplicate
