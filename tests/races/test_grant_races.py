@@ -99,7 +99,10 @@ def test_every_execution_is_granted_once_and_no_scheduler_waits(db, connect, sch
 def test_of_two_redeemers_of_one_grant_one_gets_the_lease(db, connect, clock, kind):
     clock.freeze()
     conns = [connect() for _ in range(4)]
-    refusals = ("not_a_resumed_execution" if kind == "resume" else "execution_not_leaseable", "invalid_claim_grant")
+    refusals = (
+        "not_a_resumed_execution" if kind == "resume" else "execution_not_leaseable",
+        "invalid_claim_grant",
+    )
     for _ in range(5):
         eid = create(db)
         if kind != "claim":
