@@ -438,8 +438,8 @@ def test_the_errors_in_a_comment_are_registered_and_cover_what_the_body_raises(d
 # Sweeps open a block per row, so that one bad row does not stop the others; ff_submit_flow opens one to say which
 # node an error is about; ff__parse_patch, because PostgreSQL 15 cannot say whether a text is json without trying.
 # ff__admit opens one to drop the lock of a policy that is full, ff__lock_parent that of a parent that runs;
-# ff__handle_ids one per batch, cheaper than looking at each handle. On a lane with limited work, and only there, ff__pick
-# and ff_claim_many open one to drop the locks of rows whose policy another transaction has locked.
+# ff__handle_ids one per batch, cheaper than looking at each handle. On a lane with limited work, and only there,
+# ff__pick and ff_claim_many open one to drop the locks of rows whose policy another transaction has locked.
 CATCHES = {
     "ff__admit",
     "ff__pick",
