@@ -199,7 +199,7 @@ def test_whatever_has_had_its_time_goes_and_nothing_else(db, clock, now):
         insert into ff_quota_reservation
         select 'q', gen_random_uuid(), 0, 0, ff_now_ms() + 1000 + n from unnest('{0,1}'::int[]) n;
         insert into ff_budget_usage_dedup (budget_id, dedup_key, expires_at_ms, deltas_hash, outcome)
-        select 'b', n, ff_now_ms() + 1000 + n, '', '' from unnest('{0,1}'::int[]) n;
+        select 'b', n, ff_now_ms() + 1000 + n, '', 'ok' from unnest('{0,1}'::int[]) n;
         insert into ff_reconciler_error (name, row_key, attempts, last_error, next_retry_at_ms)
         select 'sweep_delayed', n, 1, '', ff_now_ms() - 3599000 + n from unnest('{0,1}'::int[]) n;
         """

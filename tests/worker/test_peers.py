@@ -17,7 +17,7 @@ from pyff.worker.statements import HOLD
 from pyff.worker.ticker import Ticker
 from tests.pgbouncer import pooled
 from tests.sql import create, one, rows, table, violations
-from tests.worker.conftest import until
+from tests.worker.conftest import nothing, until
 
 HOLDERS = """
     select l.pid from pg_locks l
@@ -244,6 +244,7 @@ def test_a_session_that_was_ended_is_made_again_before_others_notice(app, work, 
 
 
 def test_behind_a_pooler_no_lock_is_held_and_the_name_says_so(app, dsn, db):
+    app.task()(nothing)
     with pooled(dsn) as through, Worker(app, through, prepare=False, lanes=["default"]) as worker:
         until(lambda: registered(db))
         assert registered(db) == [worker.instance_id]
