@@ -14,7 +14,7 @@ declare
     v_now bigint := ff_now_ms();
     v_after bigint := 0;
     v_ids bigint[];
-    v_busy uuid[] := '{}';
+    v_busy uuid[] := '{}'::uuid[];
     v_had int;
     v_result text;
     w ff_child_work;

@@ -1,6 +1,6 @@
 -- The way from one member of a flow to another over its edges, whatever their state; NULL if there is none. Exact at any
 -- size: each member is visited once. The way is found backwards through what can be reached, which has no cycle.
-create or replace function ff__cycle_path(p_flow_id uuid, p_from uuid, p_to uuid) returns uuid[]
+create or replace function ff__cycle_path(p_from uuid, p_to uuid) returns uuid[]
 language plpgsql volatile
 as $$
 declare

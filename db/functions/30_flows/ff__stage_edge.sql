@@ -68,7 +68,7 @@ begin
                           jsonb_build_object('execution_id', p_downstream, 'flow_id', p_flow_id,
                                              'group_state', g.group_state));
     end if;
-    v_path := ff__cycle_path(p_flow_id, v_down, v_up);
+    v_path := ff__cycle_path(v_down, v_up);
     if v_path is not null then
         perform ff__raise('cycle_detected', 'the upstream waits for the downstream already',
                           jsonb_build_object(
