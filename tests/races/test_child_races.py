@@ -19,6 +19,7 @@ def state(db, eid):
     return one(db, "ff_read_execution_state", execution_id=eid)["public_state"]
 
 
+@pytest.mark.no_serializable("commits a transaction that others have overtaken")
 def test_the_parent_renews_its_lease_while_the_creating_transaction_is_open(db, creator):
     parent = create(db)
     handle = take(db)["handle"]
@@ -44,6 +45,7 @@ def test_maintenance_does_not_keep_a_running_parent_locked(db, connect, creator)
     creator.rollback()
 
 
+@pytest.mark.no_serializable("commits a transaction that others have overtaken")
 def test_a_child_created_in_a_transaction_that_outlives_its_parent_is_cancelled(db, creator):
     parent = create(db)
     handle = take(db)["handle"]
@@ -62,6 +64,7 @@ def test_a_child_created_in_a_transaction_that_outlives_its_parent_is_cancelled(
     assert table(db, "select * from ff_child_work") == []
 
 
+@pytest.mark.no_serializable("commits a transaction that others have overtaken")
 def test_a_check_waits_for_the_end_of_a_parent_that_is_under_way(db, connect, creator):
     """The parent's end does not see the child, and the check does not see the end."""
     parent = create(db)
@@ -77,6 +80,7 @@ def test_a_check_waits_for_the_end_of_a_parent_that_is_under_way(db, connect, cr
     assert state(db, kid) == "cancelled"
 
 
+@pytest.mark.no_serializable("commits a transaction that others have overtaken")
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 def test_an_end_in_an_older_snapshot_leaves_no_child_behind(db, connect, level):
     parent = create(db)
@@ -93,6 +97,7 @@ def test_an_end_in_an_older_snapshot_leaves_no_child_behind(db, connect, level):
     assert state(db, kid) == "cancelled"
 
 
+@pytest.mark.no_serializable("commits a transaction that others have overtaken")
 def test_a_replayed_child_of_a_parent_that_ends_meanwhile_is_cancelled(db, connect):
     parent = create(db)
     kid = child(db, parent)
