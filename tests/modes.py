@@ -36,7 +36,7 @@ def way(server: str) -> Iterator[Callable[[str], str]]:
     if not PGBOUNCER:
         yield lambda dsn: dsn
         return
-    with pooled(server, size=60) as pooler:
+    with pooled(server, size=60, kept=0) as pooler:
         yield lambda dsn: through(pooler, dsn)
 
 
