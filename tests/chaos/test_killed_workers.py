@@ -38,6 +38,8 @@ def test_a_run_with_killed_workers_leaves_a_sound_database(db, dsn, tmp_path):
             spent < SECONDS + PATIENCE and (kills < SECONDS or acknowledgements() <= SECONDS)
         ):
             time.sleep(random.uniform(0.05, 0.4))
+            if spent >= SECONDS and kills >= SECONDS:
+                continue  # enough kills; on a slow machine, more would keep the workers from completing anything
             victim = random.randrange(WORKERS)
             if not own[victim].exists() and random.random() < 0.9:
                 continue  # has not done anything yet: mostly let it get there
@@ -74,7 +76,7 @@ def test_a_run_with_killed_workers_leaves_a_sound_database(db, dsn, tmp_path):
     }
     assert {handle: stored.get(handle) for handle in acknowledged} == acknowledged
     assert kills >= SECONDS
-    assert acknowledged
+    assert len(acknowledged) > SECONDS
 
 
 def settle(db) -> None:
