@@ -1,180 +1,241 @@
-"""One cycle (create, claim, complete) against the raw-SQL limit: the same server, the same minute, the same clients."""
+"""One cycle (create, claim, complete) beside the raw-SQL limit, in short slices that alternate.
+
+Both subjects run as one pgbench each for the whole measurement, so that their sessions, plans and caches are warm. One of
+them is stopped (SIGSTOP) while the other runs a slice: what else the machine does meets both. Afterwards, what a row
+costs when it is created in batches of 1000, and a task when it is drained in batches of 500.
+"""
 
 import argparse
-import os
-import re
-import statistics
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 
 import psycopg
-from psycopg.conninfo import make_conninfo
 
-from bench.process import processor_seconds
+from bench.process import load
+from bench.server import (
+    SETTINGS,
+    Connection,
+    create,
+    drain,
+    head,
+    logged,
+    percentile,
+    pgbench_command,
+    pgbench_environment,
+    run_sql,
+    server_seconds,
+    wal_position,
+)
 from pyff.migrate import migrate
-from pyff.postgres import TemporaryServer, find, temporary
+from pyff.postgres import TemporaryServer, temporary
 
-SQL = Path(__file__).parent / "sql"
-BATCH = 100
-SETTINGS = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "shared_buffers": "512MB"}
+SHAPES = {"single": 1, "batch": 100}
+WARM_S = 1.0
+SETTLE_S = 0.05  # after a stop: longer than a statement in flight
+CREATED = 1000
+DRAINED = 500
+NOTE = """every pair is pyff / limit. ratio and cycles/s: the median of the slices; p50, p99: of a transaction, all slices;
+server us: processor time of all server processes per cycle, from /proc; WAL bytes: those of the slices; rows: inserted,
+updated and deleted per cycle
+"""
+
+
+@dataclass
+class Subject:
+    """One side: its pgbench, and what its slices have cost."""
+
+    script: str
+    process: subprocess.Popen[str]
+    logs: Path
+    windows: list[tuple[float, float]] = field(default_factory=list)
+    cpu_s: list[float] = field(default_factory=list)
+    wal: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Run:
-    """What one pgbench run measured, per cycle of one execution. calls: the mean of each call, in ms."""
+class Figures:
+    """Per cycle of one execution; the lists have an entry per slice."""
 
-    cycles_per_s: float
-    p50_ms: float
-    p99_ms: float
-    server_us: float
+    cycles_per_s: list[float]
+    server_us: list[float]
     wal_bytes: float
-    rows_written: float
-    calls_ms: tuple[float, ...]
+    rows: float
+    latencies_ms: list[float]
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench/run", description=__doc__)
-    parser.add_argument("--seconds", type=int, default=4, help="length of each run (default 4)")
+    parser.add_argument("--seconds", type=float, default=1.5, help="length of a slice (default 1.5)")
+    parser.add_argument("--rounds", type=int, default=12, help="slices of each subject (default 12)")
     parser.add_argument("--clients", default="1,4,16", help="comma-separated (default 1,4,16)")
-    parser.add_argument("--rounds", type=int, default=5, help="pairs of runs, limit then pyff (default 5)")
+    parser.add_argument("--only", choices=[*SHAPES, "drain"], help="one part")
     args = parser.parse_args(argv)
     with temporary(**SETTINGS) as server:
         migrate(server.dsn)
-        prepare(server)
-        head(
-            server,
-            "every pair is pyff / limit, the median of its runs; ratio: the median of the ratios of the pairs;\n"
-            "server us: processor time of all server processes per cycle; calls: mean ms of create, claim, complete\n",
-        )
-        print(
-            f"{'':14}{'cycles/s':>17}{'ratio':>7}{'p50 ms':>15}{'p99 ms':>16}{'server us':>13}{'WAL bytes':>15}"
-            f"{'rows':>11}{'create':>15}{'claim':>15}{'complete':>15}"
-        )
-        for shape, size in (("single", 1), ("batch", BATCH)):
-            for clients in map(int, args.clients.split(",")):
-                pairs = [
-                    tuple(
-                        pgbench(server, f"{subject}_{shape}.sql", clients, args.seconds, size=size)
-                        for subject in ("limit", "hotpath")
-                    )
-                    for _ in range(args.rounds)
-                ]
-                _row(shape, clients, *map(list, zip(*pairs, strict=True)))
-        _drain(server)
+        with psycopg.connect(server.dsn, autocommit=True) as conn:
+            prepare(conn)
+            head(server, f"load before the run {load():.2f}\n{NOTE}")
+            if args.only != "drain":
+                print(
+                    f"{'':14}{'ratio':>6}{'cycles/s':>16}{'server us':>13}{'WAL bytes':>14}{'rows':>12}"
+                    f"{'p50 ms':>15}{'p99 ms':>16}"
+                )
+            for shape in SHAPES:
+                for clients in map(int, args.clients.split(",")):
+                    if args.only in (None, shape):
+                        found = measure(conn, server, shape, clients, args.seconds, args.rounds)
+                        _row(shape, clients, *found)
+            if args.only in (None, "drain"):
+                _create_and_drain(conn, server, args.rounds)
     return 0
 
 
-def prepare(server: TemporaryServer) -> None:
+def prepare(conn: Connection) -> None:
     """The limit's table and a little work for both."""
-    with psycopg.connect(server.dsn, autocommit=True) as conn:
-        for name in ("limit_setup.sql", "hotpath_setup.sql"):
-            conn.execute((SQL / name).read_bytes())
-        conn.execute("vacuum analyze")
+    run_sql(conn, "limit_setup.sql", "hotpath_setup.sql")
+    conn.execute("vacuum analyze")
 
 
-def pgbench(
-    server: TemporaryServer,
-    script: str,
-    clients: int,
-    seconds: int,
-    *,
-    size: int = 1,
-    dbname: str | None = None,
-) -> Run:
-    """Runs one script of bench/sql; each of its transactions is a cycle of `size` executions."""
-    dsn = make_conninfo(server.dsn, dbname=dbname) if dbname else server.dsn
-    with psycopg.connect(dsn, autocommit=True) as conn, tempfile.TemporaryDirectory() as logs:
-        conn.execute("checkpoint")
-        before, worked = _counters(conn), server_seconds(server)
-        command = [
-            server.bindir / "pgbench",
-            *("-n", "-r", "-M", "prepared", "-c", str(clients), "-j", "2", "-T", str(seconds)),
-            *("-l", "--log-prefix", f"{logs}/log", "-f", SQL / script, dsn),
-        ]
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, env={**os.environ, **find().env}
-        )
-        if done.returncode != 0:
-            sys.exit(f"pgbench failed: {done.stderr}")
-        after, worked = _counters(conn), server_seconds(server) - worked
-        latencies = sorted(
-            int(line.split()[2]) / 1000
-            for log in Path(logs).iterdir()
-            for line in log.read_text().splitlines()
-        )
-    cycles = len(latencies) * size
-    statements = re.findall(r"^ +(\d+\.\d+) +\d+ +\S", done.stdout, re.M)
-    return Run(
-        cycles / seconds,
-        statistics.median(latencies),
-        latencies[int(len(latencies) * 0.99)],
-        worked / cycles * 1e6,
-        (after[0] - before[0]) / cycles,
-        (after[1] - before[1]) / cycles,
-        tuple(map(float, statements)),
+def measure(
+    conn: Connection, server: TemporaryServer, shape: str, clients: int, seconds: float, rounds: int
+) -> tuple[Figures, Figures]:
+    """pyff and the limit."""
+    conn.execute("checkpoint")
+    # pgbench's time also passes while it is stopped; the last second is not measured.
+    whole = 2 * WARM_S + rounds * 2 * (seconds + SETTLE_S) + 3
+    with tempfile.TemporaryDirectory() as directory:
+        before = _rows_written(conn)
+        with (
+            _started(server, "hotpath", shape, clients, whole, Path(directory)) as ours,
+            _started(server, "limit", shape, clients, whole, Path(directory)) as limit,
+        ):
+            for turn in range(rounds):
+                for subject in (ours, limit) if turn % 2 else (limit, ours):
+                    _slice(conn, server, subject, seconds)
+            for subject in (ours, limit):
+                _end(subject)
+        after = _rows_written(conn)
+        written = {name: after[name] - before[name] for name in after}
+        size = SHAPES[shape]
+        return _figures(ours, size, written["hotpath"]), _figures(limit, size, written["limit"])
+
+
+@contextmanager
+def _started(
+    server: TemporaryServer, name: str, shape: str, clients: int, seconds: float, directory: Path
+) -> Iterator[Subject]:
+    """Starts pgbench, lets it warm up, stops it."""
+    logs = directory / name
+    logs.mkdir()
+    script = f"{name}_{shape}.sql"
+    command = pgbench_command(server, server.dsn, script, clients, seconds, logs)
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=pgbench_environment()
+    ) as process:
+        try:
+            time.sleep(WARM_S)
+            process.send_signal(signal.SIGSTOP)
+            yield Subject(script, process, logs)
+        finally:
+            process.kill()
+
+
+def _slice(conn: Connection, server: TemporaryServer, subject: Subject, seconds: float) -> None:
+    cpu, wal, began = server_seconds(server), wal_position(conn), time.time()
+    subject.process.send_signal(signal.SIGCONT)
+    time.sleep(seconds)
+    subject.process.send_signal(signal.SIGSTOP)
+    subject.windows.append((began, time.time()))
+    time.sleep(SETTLE_S)
+    subject.cpu_s.append(server_seconds(server) - cpu)
+    subject.wal.append(wal_position(conn) - wal)
+
+
+def _end(subject: Subject) -> None:
+    subject.process.send_signal(signal.SIGCONT)
+    _, errors = subject.process.communicate(timeout=60)
+    if subject.process.returncode != 0:
+        sys.exit(f"pgbench {subject.script} failed: {errors}")
+
+
+def _figures(subject: Subject, size: int, rows: int) -> Figures:
+    transactions = sorted(logged(subject.logs))
+    ends = [end for end, _ in transactions]
+    within = [slice(bisect_left(ends, low), bisect_left(ends, high)) for low, high in subject.windows]
+    cycles = [size * len(ends[part]) for part in within]
+    if not all(cycles):
+        sys.exit(f"{subject.script}: a slice without a cycle; give more --seconds")
+    return Figures(
+        [n / (high - low) for n, (low, high) in zip(cycles, subject.windows, strict=True)],
+        [1e6 * s / n for s, n in zip(subject.cpu_s, cycles, strict=True)],
+        sum(subject.wal) / sum(cycles),
+        rows / (size * len(ends)),
+        sorted(
+            ms
+            for part, (low, _) in zip(within, subject.windows, strict=True)
+            for end, ms in transactions[part]
+            if end - ms / 1000 >= low  # the others were in flight when their subject was stopped
+        ),
     )
 
 
-def _counters(conn: psycopg.Connection[tuple[object, ...]]) -> tuple[int, int]:
+def _rows_written(conn: Connection) -> dict[str, int]:
+    """Of the limit and of pyff, by the statistics of their tables; the sessions that wrote have ended."""
     conn.execute("select pg_stat_force_next_flush(), pg_stat_clear_snapshot()")
-    row = conn.execute(
-        "select pg_current_wal_insert_lsn() - '0/0'::pg_lsn, sum(n_tup_ins + n_tup_upd + n_tup_del)"
-        " from pg_stat_user_tables"
-    ).fetchone()
-    assert row is not None  # noqa: S101
-    return int(str(row[0])), int(str(row[1]))
-
-
-def head(server: TemporaryServer, what: str) -> None:
-    with psycopg.connect(server.dsn) as conn:
-        version = conn.info.parameter_status("server_version")
-    print(f"PostgreSQL {version}, {', '.join(f'{k} {v}' for k, v in SETTINGS.items())}; {what}", flush=True)
-
-
-def server_seconds(server: TemporaryServer) -> float:
-    """Processor time of the server so far, all its processes together."""
-    return processor_seconds(int((server.data / "postmaster.pid").read_text().split()[0]))
-
-
-def _row(shape: str, clients: int, limits: list[Run], subjects: list[Run]) -> None:
-    def middle(value: Callable[[Run], float], digits: int = 0) -> str:
-        return " / ".join(f"{statistics.median(map(value, runs)):.{digits}f}" for runs in (subjects, limits))
-
-    ratio = statistics.median(
-        s.cycles_per_s / limit.cycles_per_s for s, limit in zip(subjects, limits, strict=True)
+    return dict(
+        conn.execute(
+            "select case relname when 'lim_q' then 'limit' else 'hotpath' end,"
+            " sum(n_tup_ins + n_tup_upd + n_tup_del)::bigint from pg_stat_user_tables group by 1"
+        ).fetchall()
     )
-    calls = "".join(f"{middle(lambda run, n=n: run.calls_ms[n], 2):>15}" for n in range(3))
+
+
+def _row(shape: str, clients: int, ours: Figures, limit: Figures) -> None:
+    def both(value: Callable[[Figures], float], digits: int = 0) -> str:
+        return f"{value(ours):.{digits}f} / {value(limit):.{digits}f}"
+
+    ratio = median(a / b for a, b in zip(ours.cycles_per_s, limit.cycles_per_s, strict=True))
     print(
-        f"{shape:7}{clients:3} cl.{middle(lambda run: run.cycles_per_s):>17}{ratio:>7.2f}"
-        f"{middle(lambda run: run.p50_ms, 2):>15}{middle(lambda run: run.p99_ms, 2):>16}"
-        f"{middle(lambda run: run.server_us):>13}{middle(lambda run: run.wal_bytes):>15}"
-        f"{middle(lambda run: run.rows_written, 1):>11}{calls}",
+        f"{shape:7}{clients:3} cl.{ratio:>6.2f}{both(lambda f: median(f.cycles_per_s)):>16}"
+        f"{both(lambda f: median(f.server_us)):>13}{both(lambda f: f.wal_bytes):>14}"
+        f"{both(lambda f: f.rows, 2):>12}{both(lambda f: percentile(f.latencies_ms, 50), 2):>15}"
+        f"{both(lambda f: percentile(f.latencies_ms, 99), 2):>16}",
         flush=True,
     )
 
 
-def _drain(server: TemporaryServer, batches: int = 40, size: int = 500) -> None:
-    """Server time per task: created in batches, then claimed and completed in batches by one session."""
-    create = "select count(*) from ff_create_executions('drain', array_fill('\\x01'::bytea, array[%s::int]))"
-    drain = (
-        "select count(*) from ff_complete_many((select array_agg(c.handle)"
-        " from ff_claim_many('drain', 'w', 'w1', %s) c))"
-    )
-    found = []
-    with psycopg.connect(server.dsn, autocommit=True) as conn:
-        for query in (create, drain):
-            worked = server_seconds(server)
-            for _ in range(batches):
-                row = conn.execute(query, (size,), prepare=True).fetchone()
-                if row != (size,):
-                    sys.exit(f"{query}: {row} instead of {size}")
-            found.append((server_seconds(server) - worked) / batches / size * 1e6)
+def _create_and_drain(conn: Connection, server: TemporaryServer, rounds: int, tasks: int = 10_000) -> None:
+    """Server time per row created and per task drained, one session, the two in turns."""
+
+    def drained() -> None:
+        for _ in range(tasks // DRAINED):
+            if (count := drain(conn, "drain", DRAINED)) != DRAINED:
+                sys.exit(f"{count} instead of {DRAINED} were drained")
+
+    spent: dict[str, float] = {"create": 0, "drain": 0}
+    parts: dict[str, Callable[[], None]] = {"create": lambda: create(conn, "drain", tasks), "drain": drained}
+    create(conn, "drain", CREATED)
+    drain(conn, "drain", CREATED)  # plans are made once per session
+    for _ in range(rounds):
+        for name, part in parts.items():
+            before = server_seconds(server)
+            part()
+            spent[name] += server_seconds(server) - before
+    per_task = {name: 1e6 * seconds / rounds / tasks for name, seconds in spent.items()}
     print(
-        f"batches of {size}, one session, server us per task: create {found[0]:.1f}, claim and complete {found[1]:.1f}"
+        f"one session, {rounds * tasks} tasks, processor time of all server processes:\n"
+        f"ff_create_executions of {CREATED}: {per_task['create']:.1f} us per row\n"
+        f"drain, ff_claim_many and ff_complete_many of {DRAINED}: {per_task['drain']:.1f} us per task",
+        flush=True,
     )
 
 
