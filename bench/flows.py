@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from bench.hotpath import SETTINGS
+from bench.server import SETTINGS, head, p99
 from pyff.engine import Engine
 from pyff.migrate import migrate
 from pyff.postgres import temporary
@@ -22,7 +22,7 @@ RUNNERS = 400
 GROUPS = 200
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench/run flows", description=__doc__)
     parser.add_argument("--flows", type=int, default=200, help="flows of each kind (default 200)")
     parser.add_argument(
@@ -31,9 +31,10 @@ def main() -> int:
         metavar="PART",
         help="chains, claims, races, growth, locked, fan_out or shared (repeatable)",
     )
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     with temporary(**SETTINGS) as server:
         migrate(server.dsn)
+        head(server)
         with psycopg.connect(server.dsn, autocommit=True) as conn, Engine(conn) as engine:
             parts = {
                 "chains": lambda: _chains(engine, args.flows),
@@ -65,7 +66,7 @@ def _chains(engine: Engine, flows: int) -> None:
         taken.append((time.perf_counter() - began) * 1000)
     print(
         f"chain of {CHAIN}, one worker: {1000 * flows / sum(taken):.0f} flows/s,"
-        f" p50 {statistics.median(taken):.1f} ms, p99 {_p99(taken):.1f} ms"
+        f" p50 {statistics.median(taken):.1f} ms, p99 {p99(taken):.1f} ms"
     )
 
 
@@ -119,7 +120,7 @@ def _races(engine: Engine, flows: int) -> None:
         engine.complete(end.handle)
     print(
         f"any_of over {FAN}, cancel_remaining: the winning ff_complete takes p50 {statistics.median(taken):.1f} ms,"
-        f" p99 {_p99(taken):.1f} ms"
+        f" p99 {p99(taken):.1f} ms"
     )
 
 
@@ -221,10 +222,6 @@ def _shared_races(engine: Engine) -> None:
 
 def _seconds(taken: list[float]) -> str:
     return f"{min(taken):.3f} to {max(taken):.3f} s"
-
-
-def _p99(values: list[float]) -> float:
-    return sorted(values)[int(len(values) * 0.99)]
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,12 +118,10 @@ def pgbench(conn: Connection, server: TemporaryServer, script: str, clients: int
     return Run(count / seconds, latencies, wal / count)
 
 
-def best_of_turns(
-    conn: Connection, server: TemporaryServer, scripts: Sequence[str], clients: int, seconds: int, rounds: int
-) -> list[Run]:
-    """The scripts in turns, `rounds` times; of each its fastest run."""
-    runs = [[pgbench(conn, server, s, clients, seconds) for s in scripts] for _ in range(rounds)]
-    return [max(found, key=lambda run: run.per_s) for found in zip(*runs, strict=True)]
+def best_of_turns(rounds: int, runs: Sequence[Callable[[], Run]]) -> list[Run]:
+    """Runs them in turns, `rounds` times; of each the fastest."""
+    found = [[run() for run in runs] for _ in range(rounds)]
+    return [max(same, key=lambda run: run.per_s) for same in zip(*found, strict=True)]
 
 
 def wal_position(conn: Connection) -> int:

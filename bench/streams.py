@@ -1,81 +1,76 @@
 """Streams and events: appends per second, what events cost a transition, how long an event takes to its subscriber."""
 
 import argparse
-import os
 import statistics
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
 
 import psycopg
 
 import pyff
+from bench.server import SETTINGS, Connection, Run, best_of_turns, head, p99, pgbench, run_sql
 from pyff.migrate import migrate
-from pyff.postgres import TemporaryServer, find, temporary
+from pyff.postgres import TemporaryServer, temporary
 
-SQL = Path(__file__).parent / "sql"
-SETTINGS = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "shared_buffers": "512MB"}
 FAMILIES = ("completion", "lease", "suspension", "signal", "operator", "worker", "flow")
 RATE = 20  # events per second while latency is measured
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench/run streams", description=__doc__)
     parser.add_argument("--seconds", type=int, default=10, help="length of each run (default 10)")
     parser.add_argument("--clients", default="1,4,16", help="comma-separated (default 1,4,16)")
     parser.add_argument(
         "--rounds", type=int, default=2, help="interleaved repetitions; the best counts (default 2)"
     )
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     clients = [int(number) for number in args.clients.split(",")]
     with temporary(**SETTINGS) as server:
         migrate(server.dsn)
+        head(server)
         with psycopg.connect(server.dsn, autocommit=True) as conn:
-            version = conn.info.parameter_status("server_version")
-            for name in ("append_setup.sql", "hotpath_setup.sql"):
-                conn.execute((SQL / name).read_bytes())
-        print(f"PostgreSQL {version}, {', '.join(f'{k} {v}' for k, v in SETTINGS.items())}")
-        _appends(server, clients, args.seconds, args.rounds)
-        _events(server, clients, args.seconds, args.rounds)
+            run_sql(conn, "append_setup.sql", "hotpath_setup.sql")
+            _appends(conn, server, clients, args.seconds, args.rounds)
+            _events(conn, server, clients, args.seconds, args.rounds)
         _latency(server, args.seconds)
     return 0
 
 
-def _appends(server: TemporaryServer, clients: Sequence[int], seconds: int, rounds: int) -> None:
+def _appends(
+    conn: Connection, server: TemporaryServer, clients: Sequence[int], seconds: int, rounds: int
+) -> None:
     print(f"\nappends of 32 bytes{'':9}{'per s':>9}{'p50 ms':>9}{'p99 ms':>9}")
     for script, name in (("append_one.sql", "one stream"), ("append_many.sql", "100 streams")):
         for number in clients:
-            found = max((_pgbench(server, script, number, seconds) for _ in range(rounds)), key=len)
-            print(f"{name:16}{number:3} clients{len(found) / seconds:>9.0f}{_spread(found)}", flush=True)
+            (run,) = best_of_turns(rounds, [partial(pgbench, conn, server, script, number, seconds)])
+            print(f"{name:16}{number:3} clients{run.per_s:>9.0f}{_spread(run.latencies_ms)}", flush=True)
 
 
-def _events(server: TemporaryServer, clients: Sequence[int], seconds: int, rounds: int) -> None:
-    """Create, claim, complete: three events and three transitions, with and without the events."""
+def _events(
+    conn: Connection, server: TemporaryServer, clients: Sequence[int], seconds: int, rounds: int
+) -> None:
+    """Create, claim, complete: three transitions, with their events and with all events muted."""
     print(f"\none cycle{'':19}{'per s':>9}{'p50 ms':>9}{'p99 ms':>9}")
     for number in clients:
-        runs: dict[str, list[list[float]]] = {"written": [], "muted": []}
-        for _ in range(rounds):
-            for how, found in runs.items():
-                _mute(server, ["*"] if how == "muted" else [])
-                found.append(_pgbench(server, "hotpath_single.sql", number, seconds))
-        best = {how: max(found, key=len) for how, found in runs.items()}
-        for how, latencies in best.items():
-            name = f"events {how}"
-            rate = len(latencies) / seconds
-            print(f"{name:16}{number:3} clients{rate:>9.0f}{_spread(latencies)}", flush=True)
-        cost = statistics.median(best["written"]) - statistics.median(best["muted"])
-        print(f"{'':16}an event costs {1000 * cost / 3:.0f} us at the median", flush=True)
-    _mute(server, [])
+
+        def cycles(muted: list[str], number: int = number) -> Run:
+            _mute(conn, muted)
+            return pgbench(conn, server, "hotpath_single.sql", number, seconds)
+
+        written, muted = best_of_turns(rounds, [partial(cycles, []), partial(cycles, ["*"])])
+        for name, run in (("events written", written), ("events muted", muted)):
+            print(f"{name:16}{number:3} clients{run.per_s:>9.0f}{_spread(run.latencies_ms)}", flush=True)
+        cost = (written.percentile(50) - muted.percentile(50)) / 3
+        print(f"{'':16}an event costs {1000 * cost:.0f} us at the median", flush=True)
+    _mute(conn, [])
 
 
-def _mute(server: TemporaryServer, types: list[str]) -> None:
-    with psycopg.connect(server.dsn, autocommit=True) as conn:
-        for family in FAMILIES:
-            conn.execute("select ff_set_event_family(%s, %s)", [family, types])
+def _mute(conn: Connection, types: list[str]) -> None:
+    for family in FAMILIES:
+        conn.execute("select ff_set_event_family(%s, %s)", [family, types])
 
 
 def _latency(server: TemporaryServer, seconds: int) -> None:
@@ -113,29 +108,8 @@ def _delays(server: TemporaryServer, seconds: int, options: dict[str, float]) ->
     return [1000 * max(0.0, delivered[number] - at) for number, at in committed.items()]
 
 
-def _pgbench(server: TemporaryServer, script: str, clients: int, seconds: int) -> list[float]:
-    """The latencies of all transactions, in milliseconds."""
-    with tempfile.TemporaryDirectory() as logs:
-        command = [
-            server.bindir / "pgbench",
-            *("-n", "-M", "prepared", "-c", str(clients), "-j", "2", "-T", str(seconds)),
-            *("-l", "--log-prefix", f"{logs}/log", "-f", SQL / script, server.dsn),
-        ]
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, env={**os.environ, **find().env}
-        )
-        if done.returncode != 0:
-            sys.exit(f"pgbench failed: {done.stderr}")
-        return [
-            int(line.split()[2]) / 1000
-            for log in Path(logs).iterdir()
-            for line in log.read_text().splitlines()
-        ]
-
-
 def _spread(latencies: Sequence[float]) -> str:
-    ordered = sorted(latencies)
-    return f"{statistics.median(ordered):>9.2f}{ordered[int(len(ordered) * 0.99)]:>9.2f}"
+    return f"{statistics.median(latencies):>9.2f}{p99(latencies):>9.2f}"
 
 
 if __name__ == "__main__":

@@ -14,20 +14,20 @@ from typing import Any
 
 import psycopg
 
+from bench.server import SETTINGS, Connection, check, complete_all, create, head
 from pyff.migrate import migrate
 from pyff.postgres import temporary
 
-SETTINGS = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "shared_buffers": "512MB"}
-Connection = psycopg.Connection[Any]
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench/run tick", description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000, help="executions about (default 1000000)")
     parser.add_argument("--backlog", type=int, default=20_000, help="rows per sweep (default 20000)")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     with temporary(**SETTINGS) as server:
         migrate(server.dsn)
+        head(server)
         with psycopg.connect(server.dsn, autocommit=True) as conn:
             conn.execute("set max_parallel_workers_per_gather = 0")
             print(f"{'idle ff_tick':34} {'p50 ms':>8} {'p95 ms':>8} {'rows read':>10} {'blocks':>8}")
@@ -38,12 +38,13 @@ def main() -> int:
             for name, prepare in SWEEPS.items():
                 for limit in (200, 2000):
                     _sweep(conn, name, prepare, args.backlog, limit)
-            (broken,) = _one(conn, "select count(*) from ff_check_invariants()")
-            print(f"\nbroken invariants: {broken}", file=sys.stderr)
+            check(conn)
     return 0
 
 
 def _idle(conn: Connection, about: str) -> None:
+    # So long that no step falls due by itself.
+    conn.execute("select ff_set_reconciler(m.name, p_interval_ms => 86400000) from ff_v_maintenance m")
     conn.execute("select ff_tick(p_force => true)")
     for what, call in {
         "nothing due": "select ff_tick()",
@@ -51,8 +52,6 @@ def _idle(conn: Connection, about: str) -> None:
     }.items():
         times = []
         for _ in range(200):
-            # Otherwise one of them would be the one in which a step falls due.
-            conn.execute("update ff_reconciler set last_run_at_ms = ff_now_ms()")
             start = time.perf_counter()
             conn.execute(call)
             times.append((time.perf_counter() - start) * 1000)
@@ -82,28 +81,15 @@ def _one(conn: Connection, statement: str) -> tuple[Any, ...]:
 
 def _fill(conn: Connection, rows: int) -> None:
     """A quarter ready, a quarter delayed with a deadline, half of them ended and kept."""
-    _create(conn, "kept", rows // 2)
-    claim = """
-        select count(*) from (select ff_complete_many(array_agg(c.handle))
-                                from ff_claim_many('kept', 'w', 'w-1', p_limit => 1000) c having count(*) > 0) x
-    """
-    while _one(conn, claim) != (0,):
-        pass
-    _create(conn, "ready", rows // 4)
-    _create(conn, "later", rows // 4, "p_delay_ms => 86400000, p_deadline_at_ms => 4000000000000")
+    create(conn, "kept", rows // 2)
+    complete_all(conn, "kept")
+    create(conn, "ready", rows // 4)
+    create(conn, "later", rows // 4, ", p_delay_ms => 86400000, p_deadline_at_ms => 4000000000000")
     conn.execute("vacuum analyze")
-    print(f"({rows} executions are there)", file=sys.stderr)
-
-
-def _create(conn: Connection, lane: str, rows: int, options: str = "") -> None:
-    more = f", {options}" if options else ""
-    for start in range(0, rows, 1000):
-        payloads = f"array_fill(''::bytea, array[{min(1000, rows - start)}])"
-        _one(conn, f"select count(*) from ff_create_executions('{lane}', {payloads}{more})")  # noqa: S608
 
 
 def _leases(conn: Connection, rows: int) -> None:
-    _create(conn, "leases", rows)
+    create(conn, "leases", rows)
     for _ in range(0, rows, 1000):
         conn.execute(
             "select count(*) from ff_claim_many('leases', 'w', 'w-1', p_limit => 1000, p_lease_ttl_ms => 1)"
@@ -111,11 +97,11 @@ def _leases(conn: Connection, rows: int) -> None:
 
 
 def _delays(conn: Connection, rows: int) -> None:
-    _create(conn, "delays", rows, "p_delay_ms => 1")
+    create(conn, "delays", rows, ", p_delay_ms => 1")
 
 
 def _deadlines(conn: Connection, rows: int) -> None:
-    _create(conn, "deadlines", rows, 'p_policy => \'{"timeout_policy": {"execution_deadline_ms": 1}}\'')
+    create(conn, "deadlines", rows, ', p_policy => \'{"timeout_policy": {"execution_deadline_ms": 1}}\'')
 
 
 SWEEPS: dict[str, Callable[[Connection, int], None]] = {
@@ -129,7 +115,7 @@ def _sweep(
     conn: Connection, name: str, prepare: Callable[[Connection, int], None], rows: int, limit: int
 ) -> None:
     prepare(conn, rows)
-    conn.execute("vacuum analyze ff_exec_core")
+    conn.execute("vacuum analyze")
     done, start = 0, time.perf_counter()
     more = True
     while more:
