@@ -8,37 +8,32 @@ import time
 
 import psycopg
 
-from bench.hotpath import SETTINGS
+from bench.server import SETTINGS, Connection, head
 from pyff.engine import Engine
 from pyff.migrate import migrate
 from pyff.postgres import temporary
 
 CROWD = 100_000
-# Each claim parks fifty. A transaction each, as in life: what it made obsolete itself would stand in its way.
-PARK = """
-    do $$
-    begin
-        while exists (select from ff_exec_core c where c.lane_id = 'crowded' and c.limited
-                         and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped) loop
-            perform ff_claim('crowded', 'w', 'w-1', p_lease_ttl_ms => 86400000);
-            commit;
-        end loop;
-    end $$
+READY = """
+    select count(*) from ff_v_execution e
+     where e.lane_id = 'crowded' and e.blocking_reason = 'waiting_for_worker' and e.quota_policy_id is not null
 """
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench/run admission", description=__doc__)
     parser.add_argument("--seconds", type=float, default=5, help="seconds per measurement (default 5)")
     parser.add_argument("--clients", type=int, default=16, help="clients of the hot policy (default 16)")
+    parser.add_argument("--crowd", type=int, default=CROWD, help=f"rows of the full policy (default {CROWD})")
     parser.add_argument("--only", choices=["hot", "crowd"], help="one of the two")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     with temporary(**SETTINGS) as server:
         migrate(server.dsn)
+        head(server)
         if args.only != "crowd":
             _hot(server.dsn, args.clients, args.seconds)
         if args.only != "hot":
-            _crowd(server.dsn, args.seconds)
+            _crowd(server.dsn, args.seconds, args.crowd)
     return 0
 
 
@@ -108,28 +103,35 @@ def _rate(dsn: str, lane: str, clients: int, seconds: float, size: int) -> float
     return sum(done) / (time.monotonic() - began)
 
 
-def _crowd(dsn: str, seconds: float) -> None:
-    """Claims of plain work on a lane where a full policy has a hundred thousand in front, and on an empty one."""
+def _crowd(dsn: str, seconds: float, crowd: int) -> None:
+    """Claims of plain work on a lane where a full policy has many in front, and on an empty one."""
     with psycopg.connect(dsn, autocommit=True) as conn, Engine(conn) as engine:
         engine.create_quota_policy("full", max_concurrent=1)
         engine.create_execution("elsewhere", policy={"quota_policy_id": "full"})
         if engine.claim("elsewhere", "w", "w-1", lease_ttl_ms=86_400_000) is None:
             sys.exit("the policy is not full")
         _fill(engine, "alone", None, int(2000 * seconds))
-        _fill(engine, "crowded", "full", CROWD, priority=9)
+        _fill(engine, "crowded", "full", crowd, priority=9)
         _fill(engine, "crowded", None, int(2000 * seconds))
         conn.execute("vacuum analyze")
-        _compare(engine, "right after they were created", seconds)
-        _fill(engine, "crowded", None, CROWD // 40)
-        conn.execute("set synchronous_commit = off")
-        conn.execute(PARK)
-        conn.execute("set synchronous_commit = on")
+        _compare(engine, f"{crowd} of a full policy in front, right after they were created", seconds)
+        _fill(engine, "crowded", None, crowd // 40)
+        _park(conn, engine)
         conn.execute("vacuum analyze")
-        _compare(engine, "when they are parked", seconds)
+        _compare(engine, f"{crowd} of a full policy in front, when they are parked", seconds)
+
+
+def _park(conn: Connection, engine: Engine) -> None:
+    """Claims until all rows of the full policy are parked; a claim parks some of them."""
+    conn.execute("set synchronous_commit = off")
+    while conn.execute(READY).fetchone() != (0,):
+        for _ in range(100):
+            engine.claim("crowded", "w", "w-1", lease_ttl_ms=86_400_000)
+    conn.execute("set synchronous_commit = on")
 
 
 def _compare(engine: Engine, when: str, seconds: float) -> None:
-    """By turns on both lanes, so that whatever else the machine does meets both."""
+    """In turns on both lanes, so that what else the machine does affects both."""
     taken: dict[str, list[float]] = {"alone": [], "crowded": []}
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -144,7 +146,7 @@ def _compare(engine: Engine, when: str, seconds: float) -> None:
     alone, crowded = (statistics.median(taken[lane]) for lane in ("alone", "crowded"))
     p99 = {lane: statistics.quantiles(times, n=100)[98] for lane, times in taken.items()}
     print(
-        f"claim of others, {CROWD} of a full policy in front, {when}: p50 {crowded:.2f} ms (alone {alone:.2f},"
+        f"claim of others, {when}: p50 {crowded:.2f} ms (alone {alone:.2f},"
         f" ratio {crowded / alone:.2f}), p99 {p99['crowded']:.2f} ms (alone {p99['alone']:.2f})",
         flush=True,
     )

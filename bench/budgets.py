@@ -25,7 +25,9 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench/run budgets", description=__doc__)
     parser.add_argument("--seconds", type=int, default=10, help="length of each run (default 10)")
     parser.add_argument("--clients", default="1,16", help="comma-separated, at most 16 (default 1,16)")
-    parser.add_argument("--rounds", type=int, default=2, help="runs of each, in turns; the best counts (default 2)")
+    parser.add_argument(
+        "--rounds", type=int, default=2, help="runs of each, in turns; the best counts (default 2)"
+    )
     args = parser.parse_args(argv)
     with temporary(**SETTINGS) as server:
         migrate(server.dsn)
@@ -37,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
                 for clients in map(int, args.clients.split(",")):
                     ours, limit = best_of_turns(
                         args.rounds,
-                        [partial(pgbench, conn, server, script, clients, args.seconds) for script in scripts],
+                        [partial(pgbench, conn, script, clients, args.seconds) for script in scripts],
                     )
                     print(
                         f"{name:24}{clients:4} clients{ours.per_s:>9.0f}{ours.percentile(50):>9.2f}"

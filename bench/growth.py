@@ -176,8 +176,8 @@ def _horizon(server: TemporaryServer, seconds: int, clients: int) -> None:
             conn.execute("vacuum analyze")
             with _snapshot(conn) if held else nullcontext():
                 # A claim that finds nothing ends pgbench with an error: 10 000 rows are ready at any time.
-                pgbench(conn, server, "hotpath_single.sql", clients, max(1, seconds - third))
-                run = pgbench(conn, server, "hotpath_single.sql", clients, third)
+                pgbench(conn, "hotpath_single.sql", clients, max(1, seconds - third))
+                run = pgbench(conn, "hotpath_single.sql", clients, third)
                 claimed += _empty_claims(conn) if held else 0
             rates[held].append(run.per_s)
     free, kept = mean(rates[False]), rates[True][0]

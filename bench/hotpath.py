@@ -1,8 +1,8 @@
 """One cycle (create, claim, complete) beside the raw-SQL limit, in short slices that alternate.
 
-Both subjects run as one pgbench each for the whole measurement, so that their sessions, plans and caches are warm. One of
-them is stopped (SIGSTOP) while the other runs a slice: what else the machine does meets both. Afterwards, what a row
-costs when it is created in batches of 1000, and a task when it is drained in batches of 500.
+Each subject is one pgbench for the whole measurement, so that its sessions, plans and caches are warm. One is stopped
+(SIGSTOP) while the other runs a slice, so that other load on the machine affects both. Afterwards: what a row costs
+when it is created in batches of 1000, and a task when it is drained in batches of 500.
 """
 
 import argparse
@@ -43,9 +43,9 @@ WARM_S = 1.0
 SETTLE_S = 0.05  # after a stop: longer than a statement in flight
 CREATED = 1000
 DRAINED = 500
-NOTE = """every pair is pyff / limit. ratio and cycles/s: the median of the slices; p50, p99: of a transaction, all slices;
-server us: processor time of all server processes per cycle, from /proc; WAL bytes: those of the slices; rows: inserted,
-updated and deleted per cycle
+NOTE = """every pair is pyff / limit; ratio, cycles/s and server us are medians of the slices
+server us: processor time of all server processes per cycle, from /proc; WAL bytes: per cycle; rows: inserted, updated
+and deleted per cycle; p50, p99: of a transaction
 """
 
 
@@ -92,7 +92,9 @@ def main(argv: list[str] | None = None) -> int:
             for shape in SHAPES:
                 for clients in map(int, args.clients.split(",")):
                     if args.only in (None, shape):
-                        found = measure(conn, server, shape, clients, args.seconds, args.rounds)
+                        found = measure(
+                            conn, server, shape, clients, seconds=args.seconds, rounds=args.rounds
+                        )
                         _row(shape, clients, *found)
             if args.only in (None, "drain"):
                 _create_and_drain(conn, server, args.rounds)
@@ -106,17 +108,18 @@ def prepare(conn: Connection) -> None:
 
 
 def measure(
-    conn: Connection, server: TemporaryServer, shape: str, clients: int, seconds: float, rounds: int
+    conn: Connection, server: TemporaryServer, shape: str, clients: int, *, seconds: float, rounds: int
 ) -> tuple[Figures, Figures]:
     """pyff and the limit."""
     conn.execute("checkpoint")
     # pgbench's time also passes while it is stopped; the last second is not measured.
     whole = 2 * WARM_S + rounds * 2 * (seconds + SETTLE_S) + 3
     with tempfile.TemporaryDirectory() as directory:
+        logs = Path(directory)
         before = _rows_written(conn)
         with (
-            _started(server, "hotpath", shape, clients, whole, Path(directory)) as ours,
-            _started(server, "limit", shape, clients, whole, Path(directory)) as limit,
+            _started(server.dsn, f"hotpath_{shape}.sql", clients, whole, logs / "ours") as ours,
+            _started(server.dsn, f"limit_{shape}.sql", clients, whole, logs / "limit") as limit,
         ):
             for turn in range(rounds):
                 for subject in (ours, limit) if turn % 2 else (limit, ours):
@@ -130,14 +133,10 @@ def measure(
 
 
 @contextmanager
-def _started(
-    server: TemporaryServer, name: str, shape: str, clients: int, seconds: float, directory: Path
-) -> Iterator[Subject]:
+def _started(dsn: str, script: str, clients: int, seconds: float, logs: Path) -> Iterator[Subject]:
     """Starts pgbench, lets it warm up, stops it."""
-    logs = directory / name
     logs.mkdir()
-    script = f"{name}_{shape}.sql"
-    command = pgbench_command(server, server.dsn, script, clients, seconds, logs)
+    command = pgbench_command(dsn, script, clients, seconds, logs)
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=pgbench_environment()
     ) as process:

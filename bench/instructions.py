@@ -1,7 +1,7 @@
 """Instructions per execution, counted by callgrind in one single-user backend: the same on a busy machine.
 
-Each count is the difference of two runs, one with twice as many turns as the other, so that start-up, planning and parsing
-cancel out. Every call is a transaction of its own. Needs valgrind.
+Each count is the difference of two runs, one with twice as many turns as the other, so that start-up, planning and
+parsing cancel out. Every call is a transaction of its own. Needs valgrind.
 """
 
 import argparse
@@ -49,7 +49,9 @@ def _claim(size: int) -> str:
 
 
 def _complete(size: int) -> str:
-    return "perform ff_complete(p_handle => h);" if size == 1 else "perform ff_complete_many(p_handles => hs);"
+    return (
+        "perform ff_complete(p_handle => h);" if size == 1 else "perform ff_complete_many(p_handles => hs);"
+    )
 
 
 def _pyff(name: str, size: int, turns: int) -> tuple[Count, ...]:

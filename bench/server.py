@@ -74,11 +74,9 @@ def database(server: TemporaryServer, name: str = "fresh") -> Iterator[Connectio
         yield conn
 
 
-def pgbench_command(
-    server: TemporaryServer, dsn: str, script: str, clients: int, seconds: float, logs: Path
-) -> list[str | Path]:
+def pgbench_command(dsn: str, script: str, clients: int, seconds: float, logs: Path) -> list[str | Path]:
     return [
-        server.bindir / "pgbench",
+        find().bindir / "pgbench",
         *("-n", "-M", "prepared", "-c", str(clients), "-j", "2", "-T", str(max(1, round(seconds)))),
         *("-l", "--log-prefix", f"{logs}/log", "-f", SQL / script, dsn),
     ]
@@ -94,15 +92,14 @@ def logged(logs: Path) -> list[tuple[float, float]]:
     return [(int(line[4]) + int(line[5]) / 1e6, int(line[2]) / 1000) for line in lines]
 
 
-def pgbench(conn: Connection, server: TemporaryServer, script: str, clients: int, seconds: int) -> Run:
+def pgbench(conn: Connection, script: str, clients: int, seconds: int) -> Run:
     """Runs one script of bench/sql on the database of the connection, after a checkpoint."""
     with tempfile.TemporaryDirectory() as directory:
         logs = Path(directory)
         conn.execute("checkpoint")
         before = wal_position(conn)
-        dsn = make_conninfo(server.dsn, dbname=conn.info.dbname)
         done = subprocess.run(
-            pgbench_command(server, dsn, script, clients, seconds, logs),
+            pgbench_command(conn.info.dsn, script, clients, seconds, logs),
             capture_output=True,
             text=True,
             check=False,

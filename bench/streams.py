@@ -33,32 +33,28 @@ def main(argv: list[str] | None = None) -> int:
         head(server)
         with psycopg.connect(server.dsn, autocommit=True) as conn:
             run_sql(conn, "append_setup.sql", "hotpath_setup.sql")
-            _appends(conn, server, clients, args.seconds, args.rounds)
-            _events(conn, server, clients, args.seconds, args.rounds)
+            _appends(conn, clients, args.seconds, args.rounds)
+            _events(conn, clients, args.seconds, args.rounds)
         _latency(server, args.seconds)
     return 0
 
 
-def _appends(
-    conn: Connection, server: TemporaryServer, clients: Sequence[int], seconds: int, rounds: int
-) -> None:
+def _appends(conn: Connection, clients: Sequence[int], seconds: int, rounds: int) -> None:
     print(f"\nappends of 32 bytes{'':9}{'per s':>9}{'p50 ms':>9}{'p99 ms':>9}")
     for script, name in (("append_one.sql", "one stream"), ("append_many.sql", "100 streams")):
         for number in clients:
-            (run,) = best_of_turns(rounds, [partial(pgbench, conn, server, script, number, seconds)])
+            (run,) = best_of_turns(rounds, [partial(pgbench, conn, script, number, seconds)])
             print(f"{name:16}{number:3} clients{run.per_s:>9.0f}{_spread(run.latencies_ms)}", flush=True)
 
 
-def _events(
-    conn: Connection, server: TemporaryServer, clients: Sequence[int], seconds: int, rounds: int
-) -> None:
+def _events(conn: Connection, clients: Sequence[int], seconds: int, rounds: int) -> None:
     """Create, claim, complete: three transitions, with their events and with all events muted."""
     print(f"\none cycle{'':19}{'per s':>9}{'p50 ms':>9}{'p99 ms':>9}")
     for number in clients:
 
         def cycles(muted: list[str], number: int = number) -> Run:
             _mute(conn, muted)
-            return pgbench(conn, server, "hotpath_single.sql", number, seconds)
+            return pgbench(conn, "hotpath_single.sql", number, seconds)
 
         written, muted = best_of_turns(rounds, [partial(cycles, []), partial(cycles, ["*"])])
         for name, run in (("events written", written), ("events muted", muted)):

@@ -12,7 +12,7 @@ import psycopg
 
 from bench.server import SETTINGS, Connection, Run, best_of_turns, check, create, head, pgbench, run_sql
 from pyff.migrate import migrate
-from pyff.postgres import TemporaryServer, temporary
+from pyff.postgres import temporary
 
 FAMILIES = ("signal", "suspension")
 SUBJECTS = ("hotpath", "commit", "tick")
@@ -22,7 +22,9 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench/run suspend", description=__doc__)
     parser.add_argument("--seconds", type=int, default=10, help="length of each run (default 10)")
     parser.add_argument("--clients", default="1,16", help="comma-separated (default 1,16)")
-    parser.add_argument("--rounds", type=int, default=2, help="runs of each, in turns; the best counts (default 2)")
+    parser.add_argument(
+        "--rounds", type=int, default=2, help="runs of each, in turns; the best counts (default 2)"
+    )
     args = parser.parse_args(argv)
     with temporary(**SETTINGS) as server:
         migrate(server.dsn)
@@ -36,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
             for clients in map(int, args.clients.split(",")):
                 best = best_of_turns(
                     args.rounds,
-                    [partial(_measure, conn, server, subject, clients, args.seconds) for subject in SUBJECTS],
+                    [partial(_measure, conn, subject, clients, args.seconds) for subject in SUBJECTS],
                 )
                 for subject, run in zip(SUBJECTS, best, strict=True):
                     _row(subject, clients, run, best[0])
@@ -51,14 +53,14 @@ def _prepare(conn: Connection) -> None:
     create(conn, "waits", 2000, """, p_policy => '{"max_signals_per_execution": 2000000000}'""")
 
 
-def _measure(conn: Connection, server: TemporaryServer, subject: str, clients: int, seconds: int) -> Run:
+def _measure(conn: Connection, subject: str, clients: int, seconds: int) -> Run:
     """`subject`: the hot path, or when the families of suspension and signal notify."""
     if subject != "hotpath":
         for family in FAMILIES:
             conn.execute("select ff_set_event_family(%s, p_notify => %s)", [family, subject])
     conn.execute("vacuum analyze")
     script = "hotpath_single.sql" if subject == "hotpath" else "suspend.sql"
-    return pgbench(conn, server, script, clients, seconds)
+    return pgbench(conn, script, clients, seconds)
 
 
 def _row(subject: str, clients: int, run: Run, hotpath: Run) -> None:

@@ -19,7 +19,6 @@ from pyff.migrate import migrate
 from pyff.postgres import temporary
 
 
-
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench/run tick", description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000, help="executions about (default 1000000)")

@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import os
 import statistics
 import subprocess
 import sys
@@ -10,17 +9,27 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
+from psycopg.conninfo import make_conninfo
 
-from bench.hotpath import SETTINGS, head
+from bench.process import megabytes, processor_seconds
+from bench.server import SETTINGS, Connection, database, head, percentile
 from pyff import App, Ctx, Engine, Token, Worker, send_signal
 from pyff.migrate import migrate
-from pyff.postgres import temporary
+from pyff.postgres import TemporaryServer, temporary
 
 app = App(lane="bench")
 STARTED: dict[int, float] = {}
 """When which call got there: by its number, so that no call is taken for another."""
 TOKENS: dict[int, Token] = {}
+READY = """
+    select exists (select from ff_v_execution e
+                    where e.lane_id = 'bench' and e.blocking_reason = 'waiting_for_worker' and not e.flow_stopped)
+"""
+ENDED = """
+    select count(*) filter (where e.public_state = 'completed'),
+           extract(epoch from max(e.terminal_at) - min(e.started_at))
+      from ff_v_execution e
+"""
 
 
 @app.task()
@@ -62,31 +71,36 @@ def main(argv: list[str] | None = None) -> int:
         head(server, "one machine for the server and the workers\n")
         with Engine(server.dsn) as engine:
             engine.seed_waitpoint_hmac_secret("bench")
-            for name in ("throughput", "latency", "resume", "chains"):
+            for name, part in {
+                "throughput": lambda: _throughput(server, args),
+                "latency": lambda: _latency(server.dsn, engine),
+                "resume": lambda: _resume(server.dsn, engine),
+                "chains": lambda: _chains(server.dsn, engine),
+            }.items():
                 if args.only in (None, name):
-                    globals()[f"_{name}"](server.dsn, engine, args)
+                    part()
     return 0
 
 
-def _throughput(dsn: str, engine: Engine, args: argparse.Namespace) -> None:
+def _throughput(server: TemporaryServer, args: argparse.Namespace) -> None:
     """Work is there before the workers start; counted between the first and the last completion in the database."""
     for task, processes in ((noop, 1), (noop, 2), (anoop, 1)):
         rates, sizes, mine, servers = [], [], [], []
         for _ in range(args.rounds):
-            with psycopg.connect(dsn, autocommit=True) as conn:
-                conn.execute("truncate ff_exec_core, ff_exec_input, ff_attempt, ff_event cascade")
-            for start in range(0, args.tasks, 10_000):
-                count = min(10_000, args.tasks - start)
-                task.enqueue_many([(start + i,) for i in range(count)], conn=engine)
-            with psycopg.connect(dsn, autocommit=True) as conn:
-                conn.execute("vacuum analyze ff_exec_core, ff_exec_input, ff_attempt, ff_event")
-                conn.execute("checkpoint")
             with contextlib.ExitStack() as stack:
+                conn = stack.enter_context(database(server))
+                dsn = make_conninfo(server.dsn, dbname=conn.info.dbname)
+                with Engine(dsn) as engine:
+                    for start in range(0, args.tasks, 10_000):
+                        count = min(10_000, args.tasks - start)
+                        task.enqueue_many([(start + i,) for i in range(count)], conn=engine)
+                conn.execute("vacuum analyze")
+                conn.execute("checkpoint")
                 workers = [stack.enter_context(_process(dsn, args.profile)) for _ in range(processes)]
-                rates.append(_rate(dsn, args.tasks))
-                sizes.append(max(_megabytes(worker.pid) for worker in workers))
-                mine.append(sum(_cpu_s(worker.pid) for worker in workers) * 1e6 / args.tasks)
-                servers.append(sum(map(_cpu_s, _backends(dsn))) * 1e6 / args.tasks)
+                rates.append(_rate(conn, args.tasks))
+                sizes.append(max(megabytes(worker.pid) for worker in workers))
+                mine.append(sum(processor_seconds(w.pid) for w in workers) * 1e6 / args.tasks)
+                servers.append(sum(map(processor_seconds, _backends(conn))) * 1e6 / args.tasks)
         print(
             f"{task.name:6} {processes} process{'es' if processes > 1 else ''}: {statistics.median(rates):8.0f} tasks/s"
             f"   (rounds {', '.join(f'{r:.0f}' for r in rates)});"
@@ -96,28 +110,15 @@ def _throughput(dsn: str, engine: Engine, args: argparse.Namespace) -> None:
         )
 
 
-def _rate(dsn: str, tasks: int) -> float:
+def _rate(conn: Connection, tasks: int) -> float:
     """By the record: from the first claim to the last completion."""
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        while True:
-            time.sleep(0.2)
-            row = conn.execute(
-                "select count(*) filter (where public_state = 'completed'), max(terminal_at_ms) - min(started_at_ms)"
-                " from ff_exec_core"
-                if _nearly(conn, tasks)
-                else "select 0, 0"
-            ).fetchone()
-            assert row is not None  # noqa: S101
-            if row[0] >= tasks:
-                return tasks * 1000 / float(row[1])
-
-
-def _nearly(conn: psycopg.Connection[tuple[object, ...]], tasks: int) -> bool:
-    """Cheap: whether anything is left to claim."""
-    left = conn.execute(
-        "select 1 from ff_exec_core where lane_id = 'bench' and blocking_reason = 'waiting_for_worker' limit 1"
-    ).fetchone()
-    return left is None
+    while True:
+        time.sleep(0.2)
+        if conn.execute(READY).fetchone() == (True,):
+            continue  # cheap, unlike the count
+        (row,) = conn.execute(ENDED).fetchall()
+        if row[0] >= tasks:
+            return tasks / float(row[1])
 
 
 @contextlib.contextmanager
@@ -129,24 +130,14 @@ def _process(dsn: str, profile: bool) -> Iterator[subprocess.Popen[bytes]]:
         process.terminate()
 
 
-def _megabytes(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+def _backends(conn: Connection) -> list[int]:
+    found = conn.execute(
+        "select pid from pg_stat_activity where application_name = 'pyff-worker' and datname = current_database()"
+    )
+    return [pid for (pid,) in found.fetchall()]
 
 
-def _cpu_s(pid: int) -> float:
-    """CPU that a process has used so far, which a busy machine changes less than it changes the time."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def _backends(dsn: str) -> list[int]:
-    with psycopg.connect(dsn) as conn:
-        found = conn.execute("select pid from pg_stat_activity where application_name = 'pyff-worker'")
-        return [pid for (pid,) in found.fetchall()]
-
-
-def _latency(dsn: str, engine: Engine, args: argparse.Namespace) -> None:
+def _latency(dsn: str, engine: Engine) -> None:
     """From before the call of enqueue to the first line of the task, while the worker has nothing else to do."""
     with Worker(app, dsn, lanes=["idle"]):
         waits, commits = [], []
@@ -167,7 +158,7 @@ def _reached(number: int) -> float:
     return STARTED[number]
 
 
-def _resume(dsn: str, engine: Engine, args: argparse.Namespace) -> None:
+def _resume(dsn: str, engine: Engine) -> None:
     """From before the call that signals to the line after ctx.wait."""
     with Worker(app, dsn, lanes=["idle"]):
         waits, commits = [], []
@@ -185,7 +176,7 @@ def _resume(dsn: str, engine: Engine, args: argparse.Namespace) -> None:
     )
 
 
-def _chains(dsn: str, engine: Engine, args: argparse.Namespace) -> None:
+def _chains(dsn: str, engine: Engine) -> None:
     """Tasks of ten recorded steps each."""
     count = 300
     chain.enqueue_many([(n,) for n in range(count)], conn=engine)
@@ -199,10 +190,7 @@ def _chains(dsn: str, engine: Engine, args: argparse.Namespace) -> None:
 
 def _percentiles(seconds: list[float]) -> str:
     ordered = sorted(1000 * s for s in seconds)
-    return (
-        " ".join(f"p{p} {ordered[min(len(ordered) - 1, len(ordered) * p // 100)]:.2f}" for p in (50, 95, 99))
-        + " ms"
-    )
+    return " ".join(f"p{p} {percentile(ordered, p):.2f}" for p in (50, 95, 99)) + " ms"
 
 
 if __name__ == "__main__":

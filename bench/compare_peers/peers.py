@@ -51,7 +51,7 @@ PYFF = Peer(
     "pyff",
     "pyff_driver.py",
     (),
-    "select count(*) from ff_exec_core where lifecycle_phase <> 'terminal'",
+    "select count(*) from ff_v_execution where lifecycle_phase <> 'terminal'",
     "Worker with its defaults (16 slots, claims of up to 500, leases of 10 s), batches of 5 000",
     retain=((Path(__file__).parent / "retain_pyff.sql").read_text(),),
     keeps="everything until ff_trim_retention",

@@ -16,15 +16,9 @@ from bench.compare_peers.install import Installed
 from bench.compare_peers.peers import Peer
 from bench.compare_peers.protocol import Client, Driver, Worker, until, working
 from bench.process import processor_seconds
+from bench.server import SETTINGS as DURABLE
 
-SETTINGS = {
-    "fsync": "on",
-    "synchronous_commit": "on",
-    "full_page_writes": "on",
-    "shared_buffers": "512MB",
-    "max_wal_size": "4GB",
-    "max_connections": "300",
-}
+SETTINGS = {**DURABLE, "max_connections": "300"}
 SHOWN = (*SETTINGS, "checkpoint_timeout", "autovacuum", "autovacuum_naptime", "work_mem", "jit", "wal_level")
 
 
