@@ -18,13 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-import psycopg
-
 from bench.process import load
 from bench.server import (
     SETTINGS,
     Connection,
     create,
+    database,
     drain,
     head,
     logged,
@@ -35,7 +34,6 @@ from bench.server import (
     server_seconds,
     wal_position,
 )
-from pyff.migrate import migrate
 from pyff.postgres import TemporaryServer, temporary
 
 SHAPES = {"single": 1, "batch": 100}
@@ -43,7 +41,7 @@ WARM_S = 1.0
 SETTLE_S = 0.05  # after a stop: longer than a statement in flight
 CREATED = 1000
 DRAINED = 500
-NOTE = """every pair is pyff / limit; ratio, cycles/s and server us are medians of the slices
+NOTE = """every pair is pyff / limit; ratio, cycles/s, server us and WAL bytes are medians of the slices
 server us: processor time of all server processes per cycle, from /proc; WAL bytes: per cycle; rows: inserted, updated
 and deleted per cycle; p50, p99: of a transaction
 """
@@ -67,7 +65,7 @@ class Figures:
 
     cycles_per_s: list[float]
     server_us: list[float]
-    wal_bytes: float
+    wal_bytes: list[float]
     rows: float
     latencies_ms: list[float]
 
@@ -79,24 +77,24 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--clients", default="1,4,16", help="comma-separated (default 1,4,16)")
     parser.add_argument("--only", choices=[*SHAPES, "drain"], help="one part")
     args = parser.parse_args(argv)
-    with temporary(**SETTINGS) as server:
-        migrate(server.dsn)
-        with psycopg.connect(server.dsn, autocommit=True) as conn:
-            prepare(conn)
-            head(server, f"load before the run {load():.2f}\n{NOTE}")
-            if args.only != "drain":
-                print(
-                    f"{'':14}{'ratio':>6}{'cycles/s':>16}{'server us':>13}{'WAL bytes':>14}{'rows':>12}"
-                    f"{'p50 ms':>15}{'p99 ms':>16}"
-                )
-            for shape in SHAPES:
-                for clients in map(int, args.clients.split(",")):
-                    if args.only in (None, shape):
+    with temporary(**SETTINGS, autovacuum_naptime=10) as server:
+        head(server, f"load before the run {load():.2f}\n{NOTE}")
+        if args.only != "drain":
+            print(
+                f"{'':14}{'ratio':>6}{'cycles/s':>16}{'server us':>13}{'WAL bytes':>14}{'rows':>12}"
+                f"{'p50 ms':>15}{'p99 ms':>16}"
+            )
+        for shape in SHAPES:
+            for clients in map(int, args.clients.split(",")):
+                if args.only in (None, shape):
+                    with database(server) as conn:
+                        prepare(conn)
                         found = measure(
                             conn, server, shape, clients, seconds=args.seconds, rounds=args.rounds
                         )
-                        _row(shape, clients, *found)
-            if args.only in (None, "drain"):
+                    _row(shape, clients, *found)
+        if args.only in (None, "drain"):
+            with database(server) as conn:
                 _create_and_drain(conn, server, args.rounds)
     return 0
 
@@ -118,8 +116,8 @@ def measure(
         logs = Path(directory)
         before = _rows_written(conn)
         with (
-            _started(server.dsn, f"hotpath_{shape}.sql", clients, whole, logs / "ours") as ours,
-            _started(server.dsn, f"limit_{shape}.sql", clients, whole, logs / "limit") as limit,
+            _started(conn.info.dsn, f"hotpath_{shape}.sql", clients, whole, logs / "ours") as ours,
+            _started(conn.info.dsn, f"limit_{shape}.sql", clients, whole, logs / "limit") as limit,
         ):
             for turn in range(rounds):
                 for subject in (ours, limit) if turn % 2 else (limit, ours):
@@ -176,7 +174,7 @@ def _figures(subject: Subject, size: int, rows: int) -> Figures:
     return Figures(
         [n / (high - low) for n, (low, high) in zip(cycles, subject.windows, strict=True)],
         [1e6 * s / n for s, n in zip(subject.cpu_s, cycles, strict=True)],
-        sum(subject.wal) / sum(cycles),
+        [wal / n for wal, n in zip(subject.wal, cycles, strict=True)],
         rows / (size * len(ends)),
         sorted(
             ms
@@ -205,7 +203,7 @@ def _row(shape: str, clients: int, ours: Figures, limit: Figures) -> None:
     ratio = median(a / b for a, b in zip(ours.cycles_per_s, limit.cycles_per_s, strict=True))
     print(
         f"{shape:7}{clients:3} cl.{ratio:>6.2f}{both(lambda f: median(f.cycles_per_s)):>16}"
-        f"{both(lambda f: median(f.server_us)):>13}{both(lambda f: f.wal_bytes):>14}"
+        f"{both(lambda f: median(f.server_us)):>13}{both(lambda f: median(f.wal_bytes)):>14}"
         f"{both(lambda f: f.rows, 2):>12}{both(lambda f: percentile(f.latencies_ms, 50), 2):>15}"
         f"{both(lambda f: percentile(f.latencies_ms, 99), 2):>16}",
         flush=True,
