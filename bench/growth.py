@@ -86,7 +86,7 @@ def scenarios(rows: int) -> dict[str, list[Case]]:
             ),
             Case(f"{rows} rows ahead of {SETS} other sets, worker has 6 tokens", (few, many), wide),
         ],
-        "sets": [_covered(a, b, rows * 3 // 10) for a, b in ((1, 1), (5, 6), (15, 20))],
+        "sets": [_covered(a, b, max(FEW, rows * 3 // 10)) for a, b in ((1, 1), (5, 6), (15, 20))],
         "lanes": [Case("1 lane"), Case(f"{lanes} lanes", lanes=lanes)],
         "namespace": [
             Case("nothing ahead", (mine,), by_mine),
@@ -101,7 +101,7 @@ def _covered(a: int, b: int, rows: int) -> Case:
     """a * b sets of two tokens, of which the worker has all: it may have 256 tokens."""
     pairs = f"array['a' || {{n}} %% {a}, 'b' || {{n}} / {a} %% {b}]"
     tokens = ", ".join([f"'a{n}'" for n in range(a)] + [f"'b{n}'" for n in range(b)])
-    fill = Fill(max(rows, 2 * a * b), 0, f", p_required_capabilities => {pairs}", a * b)
+    fill = Fill(rows, 0, f", p_required_capabilities => {pairs}", a * b)
     return Case(f"{a * b} sets, all covered by the worker", (fill,), f", p_capabilities => array[{tokens}]")
 
 

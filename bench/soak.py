@@ -15,7 +15,6 @@ from pyff.postgres import temporary
 
 LANES = 4
 BATCH = 1000
-SINGLES = 200
 TABLES = 4
 CALLS = ("create", "claim", "renew", "complete", "trim", "trim events")
 ONES = ("create 1", "claim 1", "renew 1", "complete 1")
@@ -47,6 +46,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--retain", type=float, default=10, help="seconds that ended ones are kept (default 10)"
     )
+    parser.add_argument("--singles", type=int, default=200, help="single calls per line (default 200)")
     parser.add_argument("--naptime", type=int, default=10, help="autovacuum_naptime in seconds (default 10)")
     args = parser.parse_args(argv)
     batches = max(args.executions // BATCH, 10)
@@ -63,11 +63,11 @@ def main(argv: list[str] | None = None) -> int:
                 conn.execute(
                     "select ff_set_event_family(%s, p_retention_ms => %s)", [family, int(args.retain * 1000)]
                 )
-            _life(conn, batches, int(args.retain * 1000))
+            _life(conn, batches, args.singles, int(args.retain * 1000))
     return 0
 
 
-def _life(conn: Connection, batches: int, retention_ms: int) -> None:
+def _life(conn: Connection, batches: int, singles: int, retention_ms: int) -> None:
     tenth, done, printed = Tenth(), 0, 0
     shown: list[str] = []
     for batch in range(batches):
@@ -77,7 +77,7 @@ def _life(conn: Connection, batches: int, retention_ms: int) -> None:
         if (batch + 1) * 10 // batches > printed:
             printed += 1
             rate = len(tenth.calls["create"]) * BATCH / (time.perf_counter() - tenth.started)
-            for _ in range(SINGLES):
+            for _ in range(singles):
                 _single(conn, tenth)
             shown = shown or _header(conn)
             _row(conn, done, rate, tenth, shown)
