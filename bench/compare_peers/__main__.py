@@ -200,7 +200,7 @@ def _round(
     sizes: Sizes,
     results: dict[str, Any],
 ) -> None:
-    """Every peer once; each round begins with another one, so that nobody always comes first."""
+    """Every peer once; each round begins with another one, so that no peer is always first."""
     names = list(installed)
     number = max((len(by.get(scenario, ())) for by in results["measurements"].values()), default=0)
     shift = number % len(names) if names else 0

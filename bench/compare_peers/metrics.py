@@ -83,7 +83,7 @@ SCENARIOS = (
         "Tasks of 20 ms, two worker processes with 16 at a time each; one of them is killed after a third. Seconds"
         " from the kill until every task has run and nothing is unfinished; tasks that did not run, and that ran twice"
         " to the end. Once with the defaults, as far as they recover within half a minute, and once with leases"
-        " (heartbeats, rescue timers) of five seconds for everybody, or the shortest that the peer allows.",
+        " (heartbeats, rescue timers) of five seconds for every peer, or the shortest that the peer allows.",
         (
             _less("recovery_default", "recovered, defaults", "s"),
             _less("lost_default", "not run in time, defaults", "tasks", log=False),

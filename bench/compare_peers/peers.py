@@ -17,7 +17,7 @@ Runtime = Literal["pyff", "python", "node", "go", "rust", "deb"]
 class Peer:
     """`missing`: why a scenario is not run. `left`: SQL that counts unfinished tasks. `retain`: SQL that makes %(n)s
     finished tasks out of one. `size`: how many tasks it gets, relative to the fastest. `shortest_lease_s`: for E, where
-    `slow_default` says why nobody waits for its defaults, `restarted` that the killed process has to come back, and
+    `slow_default` says why its defaults are not measured, `restarted` that the killed process has to come back, and
     `short_task` is the task whose heartbeats are short, if that is a property of tasks. `durable`: it keeps what
     happened and can go on in the middle of a task. `cleaned`: SQL that empties its one database, where copies
     would take too long."""

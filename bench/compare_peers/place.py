@@ -75,7 +75,7 @@ class Place:
             self._conn.execute(statement.replace("%(n)s", str(count)).encode())
 
     def settle(self) -> None:
-        """Statistics as they would be after a while, and no checkpoint that somebody else caused."""
+        """Statistics as they would be after a while, and no checkpoint caused by earlier work."""
         self._conn.execute("vacuum analyze")
         self._conn.execute("checkpoint")
 

@@ -61,7 +61,7 @@ class Driver:
         return dict(message)
 
     def stop(self, patience: float = 5.0) -> None:
-        """SIGTERM, and SIGKILL for whoever does not go in time."""
+        """SIGTERM, then SIGKILL if the process does not end in time."""
         if self.process.poll() is None:
             self.process.terminate()
             try:
