@@ -34,7 +34,7 @@ create table ff_flow_core (
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.1);
 comment on table ff_flow_core is
     'One row per flow: a graph of executions, its counts and its state. Its row is the lock of the graph. Read it through ff_describe_flow.';
--- unsuccessful: it was cancelled, or a member ended failed, cancelled or expired; set when the flow ends, for its retention.
+-- unsuccessful: for retention, see 0009.
 create index ff_flow_core_terminal on ff_flow_core (unsuccessful, terminal_at_ms) where terminal_at_ms is not null;
 create index ff_flow_core_building on ff_flow_core (created_at_ms) where public_flow_state = 'building';
 create index ff_flow_core_empty on ff_flow_core (created_at_ms) where node_count = 0;

@@ -1,5 +1,7 @@
 drop type ff_step_run;
-drop type ff_sweep;
+drop index ff_flow_core_terminal;
+alter table ff_flow_core drop column retention_ms;
+create index ff_flow_core_terminal on ff_flow_core (unsuccessful, terminal_at_ms) where terminal_at_ms is not null;
 drop index ff_flow_summary_projected;
 alter table ff_flow_summary drop column final;
 create index ff_flow_summary_projected on ff_flow_summary (projected_at_ms);

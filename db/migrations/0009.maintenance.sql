@@ -2,17 +2,13 @@
 
 set local lock_timeout = '10s';
 
--- The row is the gate of its step: whoever holds it runs the step. more: the last run left something, so the next one
--- need not wait for the interval. resume_from_ms and rewind_at_ms are used while rows of the step are put off
--- (ff_reconciler_error): everything due before resume_from_ms is done or put off, so that the scan need not pass over
--- thousands of those; what came in behind it is found when the scan starts from the beginning, at rewind_at_ms.
+-- The row is the gate of its step: the transaction that has locked it runs the step. more: the last run left due rows, so
+-- the next one does not wait for the interval.
 create table ff_reconciler (
     name           text collate "C" not null primary key,
     run_order      int     not null,
     interval_ms    bigint  not null check (interval_ms between 0 and 86400000),
     last_run_at_ms bigint,
-    resume_from_ms bigint  not null default 0,
-    rewind_at_ms   bigint  not null default 0,
     last_processed int     not null default 0,
     last_errors    int     not null default 0,
     enabled        boolean not null default true,
@@ -53,7 +49,7 @@ create table ff_reconciler_error (
     primary key (name, row_key)
 ) with (fillfactor = 70, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.1);
 comment on table ff_reconciler_error is
-    'Rows that a step of maintenance could not process, put off with growing distance until it can. row_key names the row; an empty one, the step itself. Usually empty.';
+    'Rows that a step of maintenance could not process, retried after growing delays. row_key names the row; an empty one, the step itself. Usually empty.';
 create index ff_reconciler_error_retry on ff_reconciler_error (name, next_retry_at_ms);
 
 create index ff_worker_registry_lapse on ff_worker_registry ((last_heartbeat_ms + liveness_ttl_ms));
@@ -66,31 +62,13 @@ alter table ff_flow_summary add column final boolean not null default false;
 drop index ff_flow_summary_projected;
 create index ff_flow_summary_projected on ff_flow_summary (projected_at_ms) where not final;
 
--- One run of a step: what it looks for and what it has done so far. room is how many rows it may still take, from_ms where
--- it starts to look; full says that there are more than it took, busy_ms is the due time of the first row that somebody
--- else had locked, moved how many rows were not, putting_off whether any row of the step is put off. Internal.
-create type ff_sweep as (
-    name         text,
-    now_ms       bigint,
-    retention_ms bigint,
-    retention_failed_ms bigint,
-    from_ms      bigint,
-    room         int,
-    keys         text[],
-    due_ms       bigint[],
-    seen         text[],
-    passes       int,
-    again        boolean,
-    last_ms      bigint,
-    full_        boolean,
-    retried_full boolean,
-    retrying     boolean,
-    putting_off  boolean,
-    processed    int,
-    errors       int,
-    moved        int,
-    busy_ms      bigint
-);
+-- Flows by what their retention goes by, stored when the last member has ended. retention_ms: the longest of its members
+-- if each has one of its own, else -1: by the settings. unsuccessful: a member without one ended failed, cancelled or
+-- expired, or the flow was cancelled and has no members, or they live.
+alter table ff_flow_core add column retention_ms bigint not null default -1;
+drop index ff_flow_core_terminal;
+create index ff_flow_core_terminal on ff_flow_core (retention_ms, unsuccessful, terminal_at_ms)
+    where terminal_at_ms is not null;
 
 -- What a step did in one ff_tick. Internal.
 create type ff_step_run as (

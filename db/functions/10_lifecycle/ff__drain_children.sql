@@ -30,13 +30,13 @@ begin
             v_ids := array(
                 select x.work_id from ff_child_work x
                  where x.work_id > v_after and x.parent_id <> all (v_busy)
-                   and not (v_failed and ff__put_off('drain_sibling_cancels', 'child ' || x.work_id, v_now))
+                   and not (v_failed and ff__is_backed_off('drain_sibling_cancels', 'child ' || x.work_id, v_now))
                  order by x.work_id limit greatest(p_limit - processed - errors, 0));
         else
             v_ids := array(
                 select x.work_id from unnest(p_parents) p(id) join ff_child_work x on x.parent_id = p.id
                  where x.work_id > v_after and x.parent_id <> all (v_busy)
-                   and not (v_failed and ff__put_off('drain_sibling_cancels', 'child ' || x.work_id, v_now))
+                   and not (v_failed and ff__is_backed_off('drain_sibling_cancels', 'child ' || x.work_id, v_now))
                  order by x.work_id limit greatest(p_limit - processed - errors, 0));
         end if;
         for w in

@@ -50,8 +50,8 @@ begin
         select c.execution_id from unnest(v_ids) with ordinality x(id, n) join ff_exec_core c on c.execution_id = x.id
          order by x.n for update of c skip locked
     loop
-        continue when v_failed and (ff__put_off('sweep_expired_leases', v_id::text)
-                                    or ff__put_off('sweep_delayed', v_id::text));
+        continue when v_failed and (ff__is_backed_off('sweep_expired_leases', v_id::text)
+                                    or ff__is_backed_off('sweep_delayed', v_id::text));
         e := ff__open(v_id);
         if e.eligibility_state = 'not_eligible_until_time' and e.delay_until_ms <= e.now_ms then
             perform ff__requeue(e, null, e.delay_until_ms);

@@ -1,5 +1,4 @@
--- Locks: the flows and executions it deletes (skip locked). Children first, set by set. Never waits. What has still to
--- give back what it spent (ff_sweep_terminal_spend) stays until it has.
+-- Locks: the flows and executions it deletes, without waiting. What ff_sweep_terminal_spend has yet to release is kept.
 create or replace function ff_trim_retention(
     p_retention_ms bigint default null,
     p_lane_id text default null,
@@ -12,15 +11,18 @@ create or replace function ff_trim_retention(
 language plpgsql volatile security definer
 set search_path from current
 set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
 declare
-    v_own bigint;
-    v_outcome text;
-    v_ids uuid[];
-    b ff_sweep;
+    v_now bigint := ff_now_ms();
+    v_keep bigint;
+    v_keep_failed bigint;
+    v_scan refcursor;
 begin
-    perform ff__check_time('p_retention_ms', p_retention_ms, p_from_ms => ff_now_ms());
+    perform ff__check_time('p_retention_ms', p_retention_ms, p_from_ms => v_now);
     perform ff__check_limit(p_limit, 100000);
     if p_lane_id is not null then
         perform ff__check_lane_id(p_lane_id);
@@ -28,68 +30,73 @@ begin
     if p_namespace is not null then
         perform ff__check_text('p_namespace', p_namespace, 1, 64);
     end if;
-    b := ff__sweep_open(
-        'trim_retention', p_limit, p_lane_id is null and p_namespace is null,
-        coalesce(p_retention_ms, (select s.value::bigint from ff_setting s where s.name = 'retention_ms')),
-        coalesce(p_retention_ms, (select s.value::bigint from ff_setting s where s.name = 'retention_failed_ms')));
-
-    while b.again loop
-        -- Those whose policy has no retention, then one probe per retention of a policy; each by outcome, as in the index.
-        -- A probe finds the oldest; the due ones are read of those whose oldest is due.
-        v_ids := array(
-            select x.execution_id
-              from unnest('{success,skipped,failed,cancelled,expired}'::text[]) o(outcome)
+    v_keep := coalesce(p_retention_ms, (select s.value::bigint from ff_setting s where s.name = 'retention_ms'));
+    v_keep_failed := coalesce(p_retention_ms,
+                              (select s.value::bigint from ff_setting s where s.name = 'retention_failed_ms'));
+    -- The indexes are by retention and outcome: class by class, the oldest of each first; one probe finds the next class.
+    -- Executions, then flows, then flows that never had a member. Keys: see ff__trim_rows.
+    open v_scan for
+        with recursive own as (
+            (select c.retention_ms, c.terminal_outcome from ff_exec_core c
+              where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms > -1
+              order by c.retention_ms, c.terminal_outcome limit 1)
+            union all
+            select n.*
+              from own o
              cross join lateral (
-                   select c.execution_id from ff_exec_core c
-                    where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms is null
-                      and c.terminal_outcome = o.outcome
-                      and c.terminal_at_ms
-                          <= b.now_ms - ff__retention_ms(null, o.outcome, b.retention_ms, b.retention_failed_ms)
-                      and (p_lane_id is null or c.lane_id = p_lane_id)
-                      and (p_namespace is null or c.namespace = p_namespace)
-                      and not c.spends and not ff__owes_spend(c.execution_id)
-                      and not (b.putting_off and ff__put_off(b.name, 'x' || c.execution_id))
-                      and ('x' || c.execution_id) not in (select unnest(b.seen))
-                    order by c.terminal_at_ms limit b.room) x);
-        for v_own, v_outcome in
-            with recursive own as (
-                (select c.retention_ms, c.terminal_outcome, c.terminal_at_ms from ff_exec_core c
-                  where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms > -1
-                  order by c.retention_ms, c.terminal_outcome, c.terminal_at_ms limit 1)
-                union all
-                select n.retention_ms, n.terminal_outcome, n.terminal_at_ms
-                  from own o
-                 cross join lateral (
-                       select c.retention_ms, c.terminal_outcome, c.terminal_at_ms from ff_exec_core c
-                        where c.lifecycle_phase = 'terminal' and c.flow_id is null
-                          and (c.retention_ms, c.terminal_outcome) > (o.retention_ms, o.terminal_outcome)
-                        order by c.retention_ms, c.terminal_outcome, c.terminal_at_ms limit 1) n)
-            select o.retention_ms, o.terminal_outcome from own o where o.terminal_at_ms <= b.now_ms - o.retention_ms
-        loop
-            v_ids := v_ids || array(
-                select c.execution_id from ff_exec_core c
-                 where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms = v_own
-                   and c.terminal_outcome = v_outcome and c.terminal_at_ms <= b.now_ms - v_own
-                   and (p_lane_id is null or c.lane_id = p_lane_id) and (p_namespace is null or c.namespace = p_namespace)
-                   and not c.spends and not ff__owes_spend(c.execution_id)
-                   and not (b.putting_off and ff__put_off(b.name, 'x' || c.execution_id))
-                   and ('x' || c.execution_id) not in (select unnest(b.seen))
-                 order by c.terminal_at_ms limit b.room);
-        end loop;
-        -- The oldest of all of them.
-        b.keys := array(
-            select 'x' || c.execution_id from unnest(v_ids) x(id) join ff_exec_core c on c.execution_id = x.id
-             order by c.terminal_at_ms, c.execution_id limit b.room);
-        if p_lane_id is null and cardinality(b.keys) < b.room then
-            b.keys := b.keys || array(
-                select 'f' || x.id
-                  from unnest(ff__trim_flows(b.retention_ms, b.retention_failed_ms, p_namespace,
-                                             b.room - cardinality(b.keys), b.seen)) with ordinality x(id, n)
-                 order by x.n);
-        end if;
-        b := ff__sweep_batch(b);
-    end loop;
-    select s.processed, s.errors, s.more into processed, errors, more from ff__sweep_close(b) s;
+                   select c.retention_ms, c.terminal_outcome from ff_exec_core c
+                    where c.lifecycle_phase = 'terminal' and c.flow_id is null
+                      and (c.retention_ms, c.terminal_outcome) > (o.retention_ms, o.terminal_outcome)
+                    order by c.retention_ms, c.terminal_outcome limit 1) n),
+        flow as (
+            (select f.retention_ms, f.unsuccessful from ff_flow_core f where f.terminal_at_ms is not null
+              order by f.retention_ms, f.unsuccessful limit 1)
+            union all
+            select n.*
+              from flow o
+             cross join lateral (
+                   select f.retention_ms, f.unsuccessful from ff_flow_core f
+                    where f.terminal_at_ms is not null
+                      and (f.retention_ms, f.unsuccessful) > (o.retention_ms, o.unsuccessful)
+                    order by f.retention_ms, f.unsuccessful limit 1) n)
+        select 'x' || x.execution_id
+          from unnest('{success,skipped,failed,cancelled,expired}'::text[]) d(outcome)
+         cross join lateral (
+               select c.execution_id from ff_exec_core c
+                where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms is null
+                  and c.terminal_outcome = d.outcome
+                  and c.terminal_at_ms <= v_now - ff__retention_ms(null, d.outcome, v_keep, v_keep_failed)
+                  and not c.spends and (p_lane_id is null or c.lane_id = p_lane_id)
+                  and (p_namespace is null or c.namespace = p_namespace)
+                order by c.terminal_at_ms) x
+        union all
+        select 'x' || x.execution_id
+          from own o
+         cross join lateral (
+               select c.execution_id from ff_exec_core c
+                where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms = o.retention_ms
+                  and c.terminal_outcome = o.terminal_outcome and c.terminal_at_ms <= v_now - o.retention_ms
+                  and not c.spends and (p_lane_id is null or c.lane_id = p_lane_id)
+                  and (p_namespace is null or c.namespace = p_namespace)
+                order by c.terminal_at_ms) x
+        union all
+        select 'f' || x.flow_id
+          from flow o
+         cross join lateral (
+               select f.flow_id from ff_flow_core f
+                where f.retention_ms = o.retention_ms and f.unsuccessful = o.unsuccessful
+                  and f.terminal_at_ms <= v_now - case when o.retention_ms >= 0 then o.retention_ms
+                                                       when o.unsuccessful then v_keep_failed else v_keep end
+                  and p_lane_id is null and (p_namespace is null or f.namespace = p_namespace)
+                order by f.terminal_at_ms) x
+        union all
+        (select 'f' || f.flow_id from ff_flow_core f
+          where f.node_count = 0 and f.terminal_at_ms is null and f.created_at_ms <= v_now - v_keep
+            and p_lane_id is null and (p_namespace is null or f.namespace = p_namespace)
+          order by f.created_at_ms);
+    select s.* into processed, errors, more
+      from ff__sweep('trim_retention', p_limit, v_scan, p_lane_id is null and p_namespace is null,
+                     array[v_keep, v_keep_failed]) s;
 end
 $$;
 

@@ -33,7 +33,7 @@ begin
         begin
             v_count := ff__trim_family(f, v_now, v_gen, v_horizon, p_limit - processed);
             processed := processed + v_count;
-            if ff__put_off('trim_events', f.family) then
+            if ff__is_backed_off('trim_events', f.family) then
                 perform ff__sweep_healed('trim_events', array[f.family]);
             end if;
         exception when others then

@@ -27,7 +27,7 @@ begin
                    filter (where (p_lane_id is null or x.lane_id = p_lane_id)
                              and (p_now_ms is null or x.not_before_ms is null or x.not_before_ms <= p_now_ms)
                              and (v_starts is null or v_starts > 0 or x.attempt_state = 'attempt_interrupted')
-                             and not (v_failed and ff__put_off('sweep_admissions', x.execution_id::text)))
+                             and not (v_failed and ff__is_backed_off('sweep_admissions', x.execution_id::text)))
           into v_seen, v_ids
           from (values (0), (1)) t(timed)
          cross join lateral (

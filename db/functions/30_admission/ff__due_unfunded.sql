@@ -20,7 +20,7 @@ begin
                = p_budget_id
            and (p_lane_id is null or c.lane_id = p_lane_id)
            and (c.not_before_ms is null or c.not_before_ms <= p_now_ms)
-           and not (v_failed and ff__put_off('sweep_admissions', c.execution_id::text))
+           and not (v_failed and ff__is_backed_off('sweep_admissions', c.execution_id::text))
          order by (c.not_before_ms is not null)::int, c.priority desc, c.created_at_ms, c.execution_id
          limit p_limit for update skip locked);
 end

@@ -15,7 +15,7 @@ begin
            and case c.eligibility_state when 'blocked_by_budget' then c.blocked_budget_id else c.quota_policy_id end
                = p_quota_policy_id
            and (c.not_before_ms is not null)::int = 0
-           and not (v_failed and ff__put_off('sweep_admissions', c.execution_id::text))
+           and not (v_failed and ff__is_backed_off('sweep_admissions', c.execution_id::text))
          order by c.priority desc, c.created_at_ms, c.execution_id
          limit p_slots for update skip locked
     loop

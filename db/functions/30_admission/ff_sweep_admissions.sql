@@ -10,18 +10,20 @@ set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    b ff_sweep := ff__sweep_open('sweep_admissions', p_limit);
+    v_now bigint := ff_now_ms();
+    v_scan refcursor;
     v_state text;
     v_key text;
     v_ids uuid[] := '{}'::uuid[];
 begin
+    perform ff__check_limit(p_limit, 100000);
     if p_lane_id is not null then
         perform ff__check_lane_id(p_lane_id);
     end if;
-    -- One probe per policy or budget that somebody waits for, however many wait.
+    -- One probe per policy or budget that has parked executions, however many it has.
     foreach v_state in array '{blocked_by_quota,blocked_by_budget}'::text[] loop
         v_key := '';
-        while cardinality(v_ids) < b.room loop
+        while cardinality(v_ids) < p_limit loop
             select case c.eligibility_state when 'blocked_by_budget' then c.blocked_budget_id else c.quota_policy_id end
               into v_key
               from ff_exec_core c
@@ -34,16 +36,15 @@ begin
              limit 1;
             exit when not found;
             if v_state = 'blocked_by_quota' then
-                v_ids := v_ids || ff__due_parked(v_key, p_lane_id, b.now_ms, b.room - cardinality(v_ids));
+                v_ids := v_ids || ff__due_parked(v_key, p_lane_id, v_now, p_limit - cardinality(v_ids));
             else
-                v_ids := v_ids || ff__due_unfunded(v_key, p_lane_id, b.now_ms, b.room - cardinality(v_ids));
+                v_ids := v_ids || ff__due_unfunded(v_key, p_lane_id, v_now, p_limit - cardinality(v_ids));
             end if;
         end loop;
     end loop;
-    b.keys := v_ids::text[];
-    b.due_ms := array_fill(b.now_ms, array[cardinality(v_ids)]);
-    b := ff__sweep_batch(b);
-    select s.processed, s.errors, s.more into processed, errors, more from ff__sweep_close(b) s;
+    open v_scan for select x.id::text from unnest(v_ids) x(id);
+    select s.* into processed, errors, more
+      from ff__sweep('sweep_admissions', p_limit, v_scan, p_lane_id is null) s;
 end
 $$;
 

@@ -1,8 +1,8 @@
--- What a step of the budgets does with one row, returns as ff__sweep_row. p_key: a json array of the budget and, but for a
+-- What a step of the budgets does with one row; true if it was processed, as ff__sweep_row. p_key: a json array of the budget and, but for a
 -- reset, the execution; a breach without one is over once nothing is left that it ends. Locks, without waiting: to
 -- reset, the budget and its breach; to cancel, the breach and the execution, so that a reset comes after that; to give
 -- spend back, the execution and the budget.
-create or replace function ff__sweep_budget(p_name text, p_key text) returns text
+create or replace function ff__sweep_budget(p_name text, p_key text) returns boolean
 language plpgsql volatile
 as $$
 declare
@@ -16,28 +16,28 @@ begin
     if p_name = 'sweep_terminal_spend' then
         perform from ff_exec_core c where c.execution_id = v_id for update skip locked;
         if not found then
-            return case when exists (select from ff_exec_core c where c.execution_id = v_id) then 'busy' else 'idle' end;
+            return false;
         elsif v_budget is null then
             perform ff__spend_given_back(v_id);
-            return 'idle';
+            return false;
         end if;
     else
         select x.action into v_action from ff_budget_breach x where x.budget_id = v_budget for update skip locked;
         if not found and exists (select from ff_budget_breach x where x.budget_id = v_budget) then
-            return 'busy';
+            return false;
         end if;
     end if;
     if p_name <> 'sweep_budget_breaches' then
         select x.* into b from ff_budget x where x.budget_id = v_budget for update skip locked;
         if not found then
-            return case when exists (select from ff_budget x where x.budget_id = v_budget) then 'busy' else 'idle' end;
+            return false;
         end if;
     end if;
     v_now := ff_now_ms();
     case p_name
         when 'sweep_budget_resets' then
             if (b.next_reset_at_ms <= v_now) is not true then
-                return 'idle';
+                return false;
             end if;
             perform ff__reset_budget(
                 b, ff__time_after(b.next_reset_at_ms,
@@ -49,34 +49,31 @@ begin
                or not exists (select from ff_exec_core c
                                where c.execution_id = v_id
                                  and case when c.created_at_ms is not null then c.lifecycle_phase = 'terminal' end) then
-                return 'idle';
+                return false;
             end if;
             perform ff__release_spend(b, v_id);
             perform ff__spend_given_back(v_id);
         when 'sweep_budget_breaches' then
             if v_action is null then
-                return 'idle';
+                return false;
             elsif v_id is null then
-                -- Those that are busy, or failed, are for the next time; those that run under cancel_pending are not.
+                -- Kept for members that are locked or failed, not for those that run under cancel_pending.
                 delete from ff_budget_breach x
                  where x.budget_id = v_budget
                    and not exists (select from ff_exec_core c
                                     where c.budget_ids @> array[v_budget] and c.lifecycle_phase <> 'terminal'
                                       and ff__covered(v_action, c.ownership_state, c.lease_expires_at_ms, v_now));
-                return 'idle';
+                return false;
             end if;
             e := ff__try_open(v_id);
-            if e.execution_id is null then
-                return case when exists (select from ff_exec_core c where c.execution_id = v_id)
-                            then 'busy' else 'idle' end;
-            elsif e.lifecycle_phase = 'terminal'
+            if e.execution_id is null or e.lifecycle_phase = 'terminal'
                   or not ff__covered(v_action, e.ownership_state, e.lease_expires_at_ms, e.now_ms)
                   or not exists (select from ff_exec_core c
                                   where c.execution_id = v_id and v_budget = any (c.budget_ids)) then
-                return 'idle';
+                return false;
             end if;
             perform ff__cancel(e, 'override', 'budget_exceeded', 'engine');
     end case;
-    return 'done';
+    return true;
 end
 $$;

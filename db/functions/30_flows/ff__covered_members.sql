@@ -12,7 +12,7 @@ begin
           from ff_cancel_backlog_member m join ff_exec_core c on c.execution_id = m.execution_id
          where m.flow_id = f.flow_id and c.lifecycle_phase <> 'terminal'
            and ff__covered(f.cancellation_policy, c.ownership_state, c.lease_expires_at_ms, v_now)
-           and not ff__put_off('drain_cancel_backlog', m.execution_id::text, v_now)
+           and not ff__is_backed_off('drain_cancel_backlog', m.execution_id::text, v_now)
          order by m.execution_id limit p_limit for update of c skip locked));
 end
 $$;

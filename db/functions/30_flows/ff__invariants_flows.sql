@@ -109,11 +109,12 @@ with f as not materialized (select x.* from ff_flow_core x),
     select 'flow_verdict', f.flow_id::text, f.public_flow_state
       from f
      where f.public_flow_state = case when ff__flow_failed(f.flow_id) then 'completed' else 'failed' end
-        or f.terminal_at_ms is not null
-           and f.unsuccessful
-               <> (f.public_flow_state = 'cancelled'
-                   or exists (select from m where m.flow_id = f.flow_id
-                                 and m.terminal_outcome in ('failed', 'cancelled', 'expired')))
+        or f.terminal_at_ms is not null and f.live_members = 0 and f.node_count > 0
+           and not exists (select from ff_flow_dispatch q where q.flow_id = f.flow_id)
+           and (f.unsuccessful, f.retention_ms) <> (
+               select bool_or(m.terminal_outcome in ('failed', 'cancelled', 'expired') and m.retention_ms is null),
+                      case when count(*) = count(m.retention_ms) then max(m.retention_ms) else -1 end
+                 from m where m.flow_id = f.flow_id)
     union all
     select 'flow_stopped', m.wire_id, format('flow_stopped is %s, the flow is %s', m.flow_stopped, f.public_flow_state)
       from m join f on f.flow_id = m.flow_id

@@ -29,12 +29,12 @@ begin
           from (select y.flow_id
                   from ((select q.flow_id from ff_flow_dispatch q
                           where q.next_dispatch_at_ms <= v_now and q.flow_id not in (select unnest(v_seen))
-                            and not (v_failed and ff__put_off('dispatch_completions', q.flow_id::text, v_now))
+                            and not (v_failed and ff__is_backed_off('dispatch_completions', q.flow_id::text, v_now))
                           order by q.next_dispatch_at_ms limit p_limit)
                         union all -- the clock has stepped back: see ff__put_off_ends
                         (select q.flow_id from ff_flow_dispatch q
                           where q.next_dispatch_at_ms > v_now + 60000 and q.flow_id not in (select unnest(v_seen))
-                            and not (v_failed and ff__put_off('dispatch_completions', q.flow_id::text, v_now))
+                            and not (v_failed and ff__is_backed_off('dispatch_completions', q.flow_id::text, v_now))
                           order by q.next_dispatch_at_ms limit p_limit)) y
                  limit p_limit) x;
         v_busy := 0;

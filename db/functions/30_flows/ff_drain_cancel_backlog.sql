@@ -30,7 +30,7 @@ begin
             select b.flow_id from ff_cancel_backlog b
              where b.grace_until_ms <= v_now and (p_flow_id is null or b.flow_id = p_flow_id)
                and b.flow_id not in (select unnest(v_seen))
-               and not (v_failed and ff__put_off('drain_cancel_backlog', b.flow_id::text, v_now))
+               and not (v_failed and ff__is_backed_off('drain_cancel_backlog', b.flow_id::text, v_now))
              order by b.grace_until_ms limit p_limit);
         v_busy := 0;
         foreach v_flow in array v_flows loop
@@ -67,7 +67,7 @@ begin
                                             where m.flow_id = v_flow
                                               and ff__covered(f.cancellation_policy, c.ownership_state,
                                                               c.lease_expires_at_ms, v_now)
-                                              and not ff__put_off('drain_cancel_backlog', m.execution_id::text));
+                                              and not ff__is_backed_off('drain_cancel_backlog', m.execution_id::text));
                     end if;
                 elsif not exists (select from ff_flow_core x where x.flow_id = v_flow) then
                     delete from ff_cancel_backlog_member m where m.flow_id = v_flow;

@@ -33,7 +33,7 @@ begin
             select x.* from ff_cancel_dispatch_outbox x
              where x.enqueued_at_ms <= v_now and x.flow_id not in (select unnest(v_held))
                and (x.target_eid || ' ' || x.downstream_eid) not in (select unnest(v_seen))
-               and not (v_failed and ff__put_off('drain_sibling_cancels', x.target_eid || ' ' || x.downstream_eid, v_now))
+               and not (v_failed and ff__is_backed_off('drain_sibling_cancels', x.target_eid || ' ' || x.downstream_eid, v_now))
              order by x.enqueued_at_ms limit p_limit
         loop
             v_rows := v_rows + 1;

@@ -4,52 +4,28 @@ language plpgsql volatile security definer
 set search_path from current
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    b ff_sweep := ff__sweep_open('project_flows', p_limit);
+    v_now bigint := ff_now_ms();
+    v_scan refcursor;
 begin
-    while b.again loop
-        -- Flows that were never projected, or were reopened since; then those that live, the longest unseen first.
-        b.keys := array(
-            select f.flow_id::text from ff_flow_core f
-             where f.node_count > 0 and not f.projected and f.flow_id::text not in (select unnest(b.seen))
-               and not (b.putting_off and ff__put_off(b.name, f.flow_id::text))
-             order by f.created_at_ms limit b.room);
-        b.keys := b.keys || array(
-            select s.flow_id::text from ff_flow_summary s
-             where not s.final and s.projected_at_ms < b.now_ms
-               and not (b.putting_off and ff__put_off(b.name, s.flow_id::text))
-               and s.flow_id::text not in (select unnest(b.seen))
-               and not exists (select from ff_flow_core f where f.flow_id = s.flow_id and not f.projected)
-             order by s.projected_at_ms limit b.room - cardinality(b.keys));
-        b := ff__sweep_batch(b);
-    end loop;
-    select s.processed, s.errors into processed, errors from ff__sweep_close(b) s;
-    if errors > 0 then
-        -- Out of the way until their next try.
-        begin
-            update ff_flow_core f set projected = true
-             where not f.projected
-               and f.flow_id in (select x.flow_id from unnest(b.seen) k(key) join ff_flow_core x on x.flow_id = k.key::uuid
-                                  where ff__put_off(b.name, k.key) for update of x skip locked);
-        exception when others then
-            -- It is the row itself: the note alone puts it off.
-            if ff__stops_sweep(sqlstate) then
-                raise;
-            end if;
-        end;
-    end if;
-    -- What lives is projected for ever: only what has not been for the usual while asks for more at once.
-    more := b.full_ and processed + errors > 0
-            and (exists (select from ff_flow_core f
-                          where f.node_count > 0 and not f.projected and f.flow_id::text not in (select unnest(b.seen))
-                            and not ff__put_off(b.name, f.flow_id::text))
-                 or exists (select from ff_flow_summary s
-                             where not s.final and s.projected_at_ms <= b.now_ms - 15000
-                               and s.flow_id::text not in (select unnest(b.seen))
-                               and not ff__put_off(b.name, s.flow_id::text)));
+    -- Flows that were never projected, or were reopened since; then those that live, the longest unseen first.
+    open v_scan for
+        (select f.flow_id::text from ff_flow_core f where f.node_count > 0 and not f.projected order by f.created_at_ms)
+        union all
+        (select s.flow_id::text from ff_flow_summary s
+          where not s.final and s.projected_at_ms < v_now
+            and not exists (select from ff_flow_core f where f.flow_id = s.flow_id and not f.projected)
+          order by s.projected_at_ms);
+    select s.* into processed, errors, more from ff__sweep('project_flows', p_limit, v_scan) s;
+    -- Live flows are projected for ever: only those that are overdue ask for another call at once.
+    more := more and (exists (select from ff_flow_core f where f.node_count > 0 and not f.projected
+                                 and not ff__is_backed_off('project_flows', f.flow_id::text))
+                      or exists (select from ff_flow_summary s where not s.final and s.projected_at_ms <= v_now - 15000
+                                    and not ff__is_backed_off('project_flows', s.flow_id::text)));
 end
 $$;
 

@@ -15,7 +15,7 @@ begin
        and not exists (select from ff_flow_summary s where s.flow_id = f.flow_id)
        and not exists (select from ff_reconciler_error r where r.name = 'project_flows' and r.row_key = f.flow_id::text)
     union all
-    select 'put_off', x.name || ' ' || x.row_key, 'belongs to no step'
+    select 'backed_off', x.name || ' ' || x.row_key, 'belongs to no step'
       from ff_reconciler_error x where not exists (select from ff_reconciler r where r.name = x.name);
 end
 $$;

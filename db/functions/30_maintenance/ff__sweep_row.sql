@@ -1,69 +1,105 @@
--- What a step does with one row, looked at again under its lock: done; idle, if there was nothing to do any more; busy, if
--- somebody else has it. Locks the execution, without waiting.
-create or replace function ff__sweep_row(p_name text, p_key text) returns text
+-- What a step does with one row, re-checked under its lock: true if it was processed, false if it is locked, gone or not
+-- due any more. Locks the execution, worker or frame, without waiting.
+create or replace function ff__sweep_row(p_name text, p_key text) returns boolean
 language plpgsql volatile
 as $$
 declare
     v_id uuid;
+    v_ready boolean;
     e ff_exec;
     s ff_suspension;
+    w ff_worker_registry;
 begin
-    if p_name = 'sweep_workers' then
-        return ff__sweep_worker(p_key);
-    elsif p_name = 'project_flows' then
-        return ff__project_flow(p_key::uuid);
-    elsif p_name in ('sweep_budget_resets', 'sweep_budget_breaches', 'sweep_terminal_spend') then
-        return ff__sweep_budget(p_name, p_key);
-    end if;
-    v_id := p_key::uuid;
-    if p_name = 'sweep_waitpoints' then
-        v_id := (select w.execution_id from ff_waitpoint w where w.waitpoint_id = v_id);
-    end if;
+    case p_name
+        when 'project_flows' then
+            perform from ff_flow_core f where f.flow_id = p_key::uuid for update skip locked;
+            if found then
+                perform ff_project_flow_summary(p_key::uuid);
+            end if;
+            return found;
+        when 'trim_streams' then
+            delete from ff_stream_frame f
+             where f.ctid = (select x.ctid from ff_stream_frame x
+                              where x.execution_id = (p_key::jsonb ->> 0)::uuid
+                                and x.attempt_index = (p_key::jsonb ->> 1)::int
+                                and x.ts_ms = (p_key::jsonb ->> 2)::bigint and x.seq = (p_key::jsonb ->> 3)::bigint
+                                and x.expires_at_ms <= ff_now_ms() for update skip locked);
+            return found;
+        when 'sweep_workers' then
+            delete from ff_worker_registry r
+             where r.ctid = (select x.ctid from ff_worker_registry x
+                              where x.namespace = p_key::jsonb ->> 0 and x.worker_instance_id = p_key::jsonb ->> 1
+                                and x.last_heartbeat_ms + x.liveness_ttl_ms <= ff_now_ms() for update skip locked)
+            returning r.* into w;
+            if found then
+                perform ff__emit_worker('ttl_swept', w.namespace, w.worker_id, w.worker_instance_id, ff_now_ms(),
+                                        greatest(pg_current_xact_id()::text::bigint, w.last_event_ord));
+            end if;
+            return w.worker_id is not null;
+        when 'sweep_waitpoints' then
+            v_id := (select x.execution_id from ff_waitpoint x where x.waitpoint_id = p_key::uuid);
+        else
+            v_id := p_key::uuid;
+    end case;
+
     e := ff__try_open(v_id);
     if e.execution_id is null then
-        return case when exists (select from ff_exec_core c where c.execution_id = v_id) then 'busy' else 'idle' end;
+        return false;
     end if;
     case p_name
         when 'sweep_expired_leases' then
             if e.ownership_state <> 'leased' then
-                return 'idle';
+                return false;
             elsif e.lease_expires_at_ms > e.now_ms then
-                -- Renewed since: found again when the new expiry comes.
+                -- Renewed: the scan finds it again at the new expiry.
                 update ff_exec_core c set lease_check_at_ms = c.lease_expires_at_ms where c.execution_id = e.execution_id;
-                return 'idle';
+                return false;
             end if;
             perform ff__mark_expired(e);
         when 'sweep_attempt_timeouts' then
             if (e.lifecycle_phase = 'active' and e.attempt_timeout_at_ms <= e.now_ms) is not true then
-                return 'idle';
+                return false;
             end if;
             perform ff__expire_attempt(e);
         when 'sweep_deadlines' then
             if (e.lifecycle_phase <> 'terminal' and e.deadline_at_ms <= e.now_ms) is not true then
-                return 'idle';
+                return false;
             end if;
             perform ff__expire_deadline(e);
         when 'sweep_delayed' then
             if e.eligibility_state <> 'not_eligible_until_time' or e.delay_until_ms > e.now_ms then
-                return 'idle';
+                return false;
             end if;
             perform ff__requeue(e);
         when 'sweep_suspensions' then
             if e.lifecycle_phase <> 'suspended' then
-                return 'idle';
+                return false;
             end if;
             s := ff__open_suspension(e);
             if (s.timeout_at_ms <= e.now_ms) is not true then
-                return 'idle';
+                return false;
             end if;
             perform ff__expire_suspension(e, s);
         when 'sweep_waitpoints' then
-            return case when ff__expire_waitpoint(e, p_key::uuid) then 'done' else 'idle' end;
+            return ff__expire_waitpoint(e, p_key::uuid);
         when 'sweep_admissions' then
-            return case when ff__let_go(e) then 'done' else 'idle' end;
+            return ff__let_go(e);
         when 'sweep_claim_grants' then
-            return case when ff__expire_grant(e) then 'done' else 'idle' end;
+            delete from ff_claim_grant g where g.execution_id = e.execution_id and g.expires_at_ms <= e.now_ms;
+            if not found then
+                return false;
+            end if;
+            delete from ff_quota_reservation q
+             where (q.quota_policy_id, q.execution_id) in (
+                   select x.quota_policy_id, x.execution_id from ff_quota_reservation x
+                    where x.execution_id = e.execution_id and x.expires_at_ms <= e.now_ms for update skip locked);
+            update ff_exec_core c set reserved_until_ms = null, last_mutation_at_ms = e.now_ms
+             where c.execution_id = e.execution_id
+            returning c.blocking_reason = 'waiting_for_worker' into v_ready;
+            if v_ready then
+                perform ff__wake_lane(e.lane_id, e.execution_id);
+            end if;
     end case;
-    return 'done';
+    return true;
 end
 $$;

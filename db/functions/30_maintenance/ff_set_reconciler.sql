@@ -22,7 +22,7 @@ begin
     returning r.name, r.enabled, r.interval_ms
          into ff_set_reconciler.name, ff_set_reconciler.enabled, ff_set_reconciler.interval_ms;
     if not found then
-        perform ff__unknown_step('p_name', p_name);
+        perform ff__invalid('p_name', 'names no step of maintenance', jsonb_build_object('name', left(p_name, 64)));
     end if;
 end
 $$;

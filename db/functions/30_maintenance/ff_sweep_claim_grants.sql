@@ -1,25 +1,22 @@
--- Locks: executions, all without waiting. Safe to run many at once.
-create or replace function ff_sweep_claim_grants(p_limit int default 200, out processed int, out errors int, out more boolean)
+-- Locks: executions, without waiting. Safe to run many at once.
+create or replace function ff_sweep_claim_grants(
+    p_limit int default 200, out processed int, out errors int, out more boolean
+)
 language plpgsql volatile security definer
 set search_path from current
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    b ff_sweep := ff__sweep_open('sweep_claim_grants', p_limit);
+    v_now bigint := ff_now_ms();
+    v_scan refcursor;
 begin
-    while b.again loop
-        select array_agg(x.key order by x.due), array_agg(x.due order by x.due) into b.keys, b.due_ms
-          from (select g.execution_id::text as key, g.expires_at_ms as due from ff_claim_grant g
-                 where g.expires_at_ms between b.from_ms and b.now_ms
-                   and not (b.putting_off and ff__put_off(b.name, g.execution_id::text))
-                   and g.execution_id::text not in (select unnest(b.seen))
-                 order by g.expires_at_ms limit b.room) x;
-        b := ff__sweep_batch(b);
-    end loop;
-    select s.processed, s.errors, s.more into processed, errors, more from ff__sweep_close(b) s;
+    open v_scan for
+        select g.execution_id::text from ff_claim_grant g where g.expires_at_ms <= v_now order by g.expires_at_ms;
+    select s.* into processed, errors, more from ff__sweep('sweep_claim_grants', p_limit, v_scan) s;
 end
 $$;
 

@@ -1,4 +1,4 @@
--- Locks: executions, all without waiting. Safe to run many at once.
+-- Locks: executions, without waiting. Safe to run many at once.
 create or replace function ff_sweep_expired_leases(
     p_limit int default 200, out processed int, out errors int, out more boolean
 )
@@ -6,45 +6,32 @@ language plpgsql volatile security definer
 set search_path from current
 set enable_seqscan = off
 set enable_bitmapscan = off
+set enable_sort = off
 set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
-    b ff_sweep := ff__sweep_open('sweep_expired_leases', p_limit);
+    v_now bigint := ff_now_ms();
+    v_scan refcursor;
 begin
-    while b.again loop
-        select array_agg(x.key order by x.due), array_agg(x.due order by x.due) into b.keys, b.due_ms
-          from (select c.key, c.due,
-                       count(*) filter (where c.lapsed) over (order by c.due, c.key) as lapsed
-                  -- The lanes that have the oldest; then the oldest of these.
-                  from (select l.lane_id, h.due
-                          from ff_lane_registry l
-                         cross join lateral (
-                               select coalesce(d.lease_check_at_ms, d.delay_until_ms) as due from ff_exec_core d
-                                where d.lane_id = l.lane_id
-                                  and coalesce(d.lease_check_at_ms, d.delay_until_ms) between b.from_ms and b.now_ms
-                                  and (d.ownership_state = 'leased' or d.eligibility_state = 'not_eligible_until_time')
-                                  and d.ownership_state = 'leased'
-                                  and not (b.putting_off and ff__put_off(b.name, d.execution_id::text))
-                                  and d.execution_id::text not in (select unnest(b.seen))
-                                order by coalesce(d.lease_check_at_ms, d.delay_until_ms) limit 1) h
-                         order by h.due limit b.room) l
+    open v_scan for
+        -- The index is by lane: the lane with the oldest due row comes first.
+        select d.execution_id::text
+          from (select l.lane_id
+                  from ff_lane_registry l
                  cross join lateral (
-                       select d.execution_id::text as key, coalesce(d.lease_check_at_ms, d.delay_until_ms) as due,
-                              d.lease_expires_at_ms <= b.now_ms as lapsed
-                         from ff_exec_core d
-                        where d.lane_id = l.lane_id
-                          and coalesce(d.lease_check_at_ms, d.delay_until_ms) between b.from_ms and b.now_ms
-                          and (d.ownership_state = 'leased' or d.eligibility_state = 'not_eligible_until_time')
-                          and d.ownership_state = 'leased'
-                          and not (b.putting_off and ff__put_off(b.name, d.execution_id::text))
-                          and d.execution_id::text not in (select unnest(b.seen))
-                        order by coalesce(d.lease_check_at_ms, d.delay_until_ms) limit b.room * 5) c
-                 order by c.due, c.key limit b.room * 5) x
-         where x.lapsed <= b.room;
-        b := ff__sweep_batch(b);
-    end loop;
-    select s.processed, s.errors, s.more into processed, errors, more from ff__sweep_close(b) s;
+                       select coalesce(c.lease_check_at_ms, c.delay_until_ms) as due_ms from ff_exec_core c
+                        where c.lane_id = l.lane_id and coalesce(c.lease_check_at_ms, c.delay_until_ms) <= v_now
+                          and c.ownership_state = 'leased'
+                          and not ff__is_backed_off('sweep_expired_leases', c.execution_id::text)
+                        order by coalesce(c.lease_check_at_ms, c.delay_until_ms) limit 1) h
+                 order by h.due_ms) l
+         cross join lateral (
+               select c.execution_id from ff_exec_core c
+                where c.lane_id = l.lane_id and coalesce(c.lease_check_at_ms, c.delay_until_ms) <= v_now
+                  and c.ownership_state = 'leased'
+                order by coalesce(c.lease_check_at_ms, c.delay_until_ms)) d;
+    select s.* into processed, errors, more from ff__sweep('sweep_expired_leases', p_limit, v_scan) s;
 end
 $$;
 

@@ -36,7 +36,7 @@ begin
     select coalesce(x.name, 'null') into v_unknown
       from unnest(p_only) x(name) where not exists (select from ff_reconciler k where k.name = x.name) limit 1;
     if found then
-        perform ff__unknown_step('p_only', v_unknown);
+        perform ff__invalid('p_only', 'names no step of maintenance', jsonb_build_object('name', left(v_unknown, 64)));
     end if;
 
     -- Ends of parents in any step leave their children to drain_sibling_cancels.
@@ -69,7 +69,7 @@ begin
             begin
                 select x.processed, x.errors, x.more into s.processed, s.errors, s.more
                   from ff__run_step(r.name, p_limit) x;
-                if ff__put_off(r.name, '') then
+                if ff__is_backed_off(r.name, '') then
                     perform ff__sweep_healed(r.name, array['']);
                 end if;
             exception when others then

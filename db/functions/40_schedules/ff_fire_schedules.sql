@@ -27,7 +27,7 @@ begin
         v_ids := array(
             select x.schedule_id from ff_schedule x
              where x.due_at_ms <= v_now and x.schedule_id not in (select unnest(v_seen))
-               and not (v_failed and ff__put_off('fire_schedules', x.schedule_id, v_now))
+               and not (v_failed and ff__is_backed_off('fire_schedules', x.schedule_id, v_now))
              order by x.due_at_ms limit p_limit);
         v_busy := 0;
         foreach v_id in array v_ids loop

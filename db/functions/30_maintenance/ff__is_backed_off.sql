@@ -1,5 +1,5 @@
--- Whether a row of a step has failed and waits for its next try; with p_now_ms, whose time has not come.
-create or replace function ff__put_off(p_name text, p_row_key text, p_now_ms bigint default null) returns boolean
+-- Whether a row of a step has failed and is not due for a retry yet; without p_now_ms, whether it has failed at all.
+create or replace function ff__is_backed_off(p_name text, p_row_key text, p_now_ms bigint default null) returns boolean
 language plpgsql stable
 as $$
 begin
