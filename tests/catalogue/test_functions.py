@@ -450,7 +450,6 @@ CATCHES = {
     "ff_tick",
     "ff_trim_events",
     "ff_dispatch_completions",
-    "ff_drain_sibling_cancels",
     "ff__drain_members",
     "ff__drain_children",
     "ff__lock_parent",

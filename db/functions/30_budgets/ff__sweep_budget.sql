@@ -1,7 +1,7 @@
--- What a step of the budgets does with one row; true if it was processed, as ff__sweep_row. p_key: a json array of the budget and, but for a
--- reset, the execution; a breach without one is over once nothing is left that it ends. Locks, without waiting: to
--- reset, the budget and its breach; to cancel, the breach and the execution, so that a reset comes after that; to give
--- spend back, the execution and the budget.
+-- What a step of the budgets does with one row; true if it was processed, as ff__sweep_row. p_key: a json array of the
+-- budget and, except for a reset, the execution; a breach without one is over once nothing is left that it ends. Locks,
+-- without waiting: to reset, the budget and its breach; to cancel, the breach and the execution, so that a reset comes
+-- after that; to release spend, the execution and the budget.
 create or replace function ff__sweep_budget(p_name text, p_key text) returns boolean
 language plpgsql volatile
 as $$

@@ -5,15 +5,14 @@ create or replace function ff_drain_cancel_backlog(
 language plpgsql volatile security definer
 set search_path from current
 set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
 set jit = off
 set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_now bigint := ff_now_ms();
     v_flow uuid;
-    v_flows uuid[];
-    v_seen uuid[] := '{}'::uuid[];
-    v_busy int;
     v_done int;
     v_ids uuid[];
     v_failed boolean;
@@ -25,85 +24,76 @@ begin
     errors := 0;
     more := false;
     v_failed := exists (select from ff_reconciler_error r where r.name = 'drain_cancel_backlog' and r.row_key <> '');
-    for v_pass in 1..10 loop
-        v_flows := array(
-            select b.flow_id from ff_cancel_backlog b
-             where b.grace_until_ms <= v_now and (p_flow_id is null or b.flow_id = p_flow_id)
-               and b.flow_id not in (select unnest(v_seen))
-               and not (v_failed and ff__is_backed_off('drain_cancel_backlog', b.flow_id::text, v_now))
-             order by b.grace_until_ms limit p_limit);
-        v_busy := 0;
-        foreach v_flow in array v_flows loop
-            if processed >= p_limit then
-                more := true;
-                exit;
-            end if;
-            begin
-                if ff__try_flow(v_flow) then
-                    select x.* into f from ff_flow_core x where x.flow_id = v_flow;
-                    v_ids := ff__covered_members(f, p_limit - processed);
-                    more := more or cardinality(v_ids) = p_limit - processed;
-                    d := ff__drain_members(f, v_ids, v_failed);
-                    v_done := d.done;
-                    errors := errors + d.errors;
-                    with ended as (
-                        delete from ff_cancel_backlog_member m
-                         using ff_exec_core c
-                         where m.flow_id = v_flow and c.execution_id = m.execution_id and c.lifecycle_phase = 'terminal'
-                        returning m.execution_id)
-                    select greatest(v_done, count(*)) into v_done from ended;
-                    processed := processed + v_done;
-                    perform ff__close_flow(v_flow);
-                    delete from ff_cancel_backlog b
+    for v_flow in
+        select b.flow_id from ff_cancel_backlog b
+         where b.grace_until_ms <= v_now and (p_flow_id is null or b.flow_id = p_flow_id)
+           and not (v_failed and ff__is_backed_off('drain_cancel_backlog', b.flow_id::text, v_now))
+         order by b.grace_until_ms
+    loop
+        if processed >= p_limit then
+            more := true;
+            exit;
+        end if;
+        begin
+            if ff__try_flow(v_flow) then
+                select x.* into f from ff_flow_core x where x.flow_id = v_flow;
+                v_ids := ff__covered_members(f, p_limit - processed);
+                more := more or cardinality(v_ids) = p_limit - processed;
+                d := ff__drain_members(f, v_ids, v_failed);
+                v_done := d.done;
+                errors := errors + d.errors;
+                with ended as (
+                    delete from ff_cancel_backlog_member m
+                     using ff_exec_core c
+                     where m.flow_id = v_flow and c.execution_id = m.execution_id and c.lifecycle_phase = 'terminal'
+                    returning m.execution_id)
+                select greatest(v_done, count(*)) into v_done from ended;
+                processed := processed + v_done;
+                perform ff__close_flow(v_flow);
+                delete from ff_cancel_backlog b
+                 where b.flow_id = v_flow
+                   and not exists (select from ff_cancel_backlog_member m where m.flow_id = v_flow);
+                if v_done = 0 then
+                    -- Only members that run, or that could not be ended: not at the head of the next batch.
+                    update ff_cancel_backlog b set grace_until_ms = v_now + 5000
                      where b.flow_id = v_flow
-                       and not exists (select from ff_cancel_backlog_member m where m.flow_id = v_flow);
-                    if v_done = 0 then
-                        v_busy := v_busy + 1;
-                        -- Only members that run, or that could not be ended: not at the head of the next batch.
-                        update ff_cancel_backlog b set grace_until_ms = v_now + 5000
-                         where b.flow_id = v_flow
-                           and not exists (select from ff_cancel_backlog_member m
-                                             join ff_exec_core c on c.execution_id = m.execution_id
-                                            where m.flow_id = v_flow
-                                              and ff__covered(f.cancellation_policy, c.ownership_state,
-                                                              c.lease_expires_at_ms, v_now)
-                                              and not ff__is_backed_off('drain_cancel_backlog', m.execution_id::text));
-                    end if;
-                elsif not exists (select from ff_flow_core x where x.flow_id = v_flow) then
-                    delete from ff_cancel_backlog_member m where m.flow_id = v_flow;
-                    delete from ff_cancel_backlog b where b.flow_id = v_flow;
-                    processed := processed + 1;
-                else
-                    v_busy := v_busy + 1;
-                    continue;
+                       and not exists (select from ff_cancel_backlog_member m
+                                         join ff_exec_core c on c.execution_id = m.execution_id
+                                        where m.flow_id = v_flow
+                                          and ff__covered(f.cancellation_policy, c.ownership_state,
+                                                          c.lease_expires_at_ms, v_now)
+                                          and not ff__is_backed_off('drain_cancel_backlog', m.execution_id::text));
                 end if;
-                if v_failed then
-                    perform ff__sweep_healed('drain_cancel_backlog', array[v_flow::text]);
-                end if;
+            elsif not exists (select from ff_flow_core x where x.flow_id = v_flow) then
+                delete from ff_cancel_backlog_member m where m.flow_id = v_flow;
+                delete from ff_cancel_backlog b where b.flow_id = v_flow;
+                processed := processed + 1;
+            else
+                continue;
+            end if;
+            if v_failed then
+                perform ff__sweep_healed('drain_cancel_backlog', array[v_flow::text]);
+            end if;
+        exception when others then
+            if ff__stops_sweep(sqlstate) then
+                raise;
+            end if;
+            errors := errors + 1;
+            perform ff__sweep_failed('drain_cancel_backlog', v_flow::text, sqlstate, sqlerrm);
+            begin
+                update ff_cancel_backlog b
+                   set grace_until_ms = coalesce(
+                           (select r.next_retry_at_ms from ff_reconciler_error r
+                             where r.name = 'drain_cancel_backlog' and r.row_key = v_flow::text), v_now + 5000)
+                 where b.flow_id = (select x.flow_id from ff_cancel_backlog x
+                                     where x.flow_id = v_flow for update skip locked);
             exception when others then
+                -- It is the row itself: the note alone puts it off.
                 if ff__stops_sweep(sqlstate) then
                     raise;
                 end if;
-                errors := errors + 1;
-                perform ff__sweep_failed('drain_cancel_backlog', v_flow::text, sqlstate, sqlerrm);
-                begin
-                    update ff_cancel_backlog b
-                       set grace_until_ms = coalesce(
-                               (select r.next_retry_at_ms from ff_reconciler_error r
-                                 where r.name = 'drain_cancel_backlog' and r.row_key = v_flow::text), v_now + 5000)
-                     where b.flow_id = (select x.flow_id from ff_cancel_backlog x
-                                         where x.flow_id = v_flow for update skip locked);
-                exception when others then
-                    -- It is the row itself: the note alone puts it off.
-                    if ff__stops_sweep(sqlstate) then
-                        raise;
-                    end if;
-                end;
             end;
-        end loop;
-        v_seen := v_seen || v_flows;
-        -- Behind flows that are busy there may be others.
-        exit when more or v_busy = 0 or cardinality(v_flows) < p_limit;
+        end;
     end loop;
 end
 $$;

@@ -1,5 +1,5 @@
--- A step could not process a row: notes it and puts it off, one second the first time, twice as long each time after, ten
--- minutes at most. Whoever finds the step's error rows being written by another sweep leaves it to the next time.
+-- Records a row that a step could not process and backs it off: one second the first time, twice as long each time after,
+-- ten minutes at most. Does nothing while another transaction writes the error rows of the step.
 create or replace function ff__sweep_failed(p_name text, p_row_key text, p_sqlstate text, p_message text) returns void
 language plpgsql volatile
 as $$

@@ -1,5 +1,5 @@
--- Whether this transaction may write the row of a step and its error rows: one at a time does, and nobody waits for it.
--- Without it two sweeps that met the same bad row would wait for each other's upsert.
+-- Whether this transaction may write the row of a step and its error rows: one at a time does, the others do not wait.
+-- Without it two sweeps that fail on the same row would wait for each other's upsert.
 create or replace function ff__sweep_guard(p_name text) returns boolean
 language plpgsql volatile
 as $$

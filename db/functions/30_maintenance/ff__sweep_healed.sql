@@ -1,4 +1,4 @@
--- Rows of a step that had failed and need no further try: processed, processed by somebody else, or gone.
+-- Deletes the error rows of rows that need no retry: processed, by this or another transaction, or gone.
 create or replace function ff__sweep_healed(p_name text, p_row_keys text[]) returns void
 language plpgsql volatile
 as $$

@@ -12,6 +12,7 @@ begin
     foreach v_key in array p_keys loop
         v_done := v_done + case
             when p_name = 'sweep_expired' then ff__sweep_expired_row(v_key, p_now_ms)
+            when p_name = 'drain_sibling_cancels' then ff__drain_sibling(v_key)
             when p_name in ('sweep_budget_resets', 'sweep_budget_breaches', 'sweep_terminal_spend')
                 then ff__sweep_budget(p_name, v_key)
             else ff__sweep_row(p_name, v_key) end::int;

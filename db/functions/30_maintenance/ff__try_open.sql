@@ -1,5 +1,5 @@
--- ff__open without waiting, for sweeps: a row of NULLs if the execution is busy or gone. Busy is also one whose stream
--- somebody holds (ff_watch_stream takes no lock on the execution), as ending the attempt would wait for it.
+-- ff__open without waiting, for sweeps: a row of NULLs if the execution is locked or gone, or if its stream is locked
+-- (ff_watch_stream takes no lock on the execution), as ending the attempt would wait for that.
 create or replace function ff__try_open(p_execution_id uuid) returns ff_exec
 language plpgsql volatile
 as $$

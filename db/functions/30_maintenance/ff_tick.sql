@@ -1,4 +1,4 @@
--- Locks: the row of each step that it runs, the families it rings for, and what the steps lock; all without waiting, and
+-- Locks: the row of each step that it runs, the families it notifies, and what the steps lock; all without waiting, and
 -- until the transaction ends. Safe to run many at once: a step that another caller is running, or has just run, is skipped.
 create or replace function ff_tick(
     p_limit int default 200, p_only text[] default null, p_force boolean default false, p_max_ms int default 1000
@@ -21,7 +21,6 @@ declare
     v_begun timestamptz;
     v_now bigint := ff_now_ms();
     v_runs ff_step_run[] := '{}'::ff_step_run[];
-    v_ran text[] := '{}'::text[];
     v_late text[] := '{}'::text[];
     v_unknown text;
     r record;
@@ -41,56 +40,50 @@ begin
 
     -- Ends of parents in any step leave their children to drain_sibling_cancels.
     perform set_config('ff.children', 'on', true);
-    -- First what is due by its interval; then what only had more to do: it must not keep the others from their turn.
-    for v_round in 1..2 loop
-        for r in
-            select k.name, k.enabled, k.more, k.last_run_at_ms,
-                   coalesce(v_now not between k.last_run_at_ms and k.last_run_at_ms + k.interval_ms - 1, true) as due
-              from ff_reconciler k where p_only is null or k.name = any (p_only) order by k.run_order
-        loop
-            continue when not r.enabled or r.name = any (v_ran)
-                          or not (p_force or case v_round when 1 then r.due else r.more end);
-            -- One step always runs, however short the time is.
-            if v_ran <> '{}' and clock_timestamp() >= v_start + p_max_ms * interval '1 ms' then
-                v_late := v_late || r.name;
-                continue;
+    -- Steps that only have more to do come last: they must not keep the others from their turn.
+    for r in
+        select k.name, k.last_run_at_ms
+          from ff_reconciler k
+         cross join lateral (
+               select p_force or coalesce(v_now not between k.last_run_at_ms and k.last_run_at_ms + k.interval_ms - 1,
+                                          true) as due) d
+         where k.enabled and (d.due or k.more) and (p_only is null or k.name = any (p_only))
+         order by d.due desc, k.run_order
+    loop
+        -- One step always runs, however short the time is.
+        if cardinality(v_runs) > 0 and clock_timestamp() >= v_start + p_max_ms * interval '1 ms' then
+            v_late := v_late || r.name;
+            continue;
+        end if;
+        if not p_force then
+            -- Beside the row lock: SKIP LOCKED can still block when the row was updated after the statement began.
+            continue when not ff__sweep_guard(r.name);
+            perform from ff_reconciler k
+              where k.name = r.name and k.enabled and k.last_run_at_ms is not distinct from r.last_run_at_ms
+                for update skip locked;
+            continue when not found;
+        end if;
+        v_begun := clock_timestamp();
+        begin
+            s := ff__run_step(r.name, p_limit);
+            if ff__is_backed_off(r.name, '') then
+                perform ff__sweep_healed(r.name, array['']);
             end if;
-            if not p_force then
-                -- The row alone would do, but for one thing: who skips locked rows waits after all, if the row was
-                -- changed by one caller since the statement began and is held by the next.
-                continue when not ff__sweep_guard(r.name);
-                perform from ff_reconciler k
-                  where k.name = r.name and k.enabled and k.last_run_at_ms is not distinct from r.last_run_at_ms
-                    for update skip locked;
-                continue when not found;
+        exception when others then
+            -- A transaction that cannot go on is the caller's to repeat; anything else concerns this step alone.
+            if left(sqlstate, 2) = '40' and sqlstate <> '40P01' then
+                raise;
             end if;
-            v_ran := v_ran || r.name;
-            v_begun := clock_timestamp();
-            begin
-                select x.processed, x.errors, x.more into s.processed, s.errors, s.more
-                  from ff__run_step(r.name, p_limit) x;
-                if ff__is_backed_off(r.name, '') then
-                    perform ff__sweep_healed(r.name, array['']);
-                end if;
-            exception when others then
-                -- A transaction that cannot go on is the caller's to repeat; anything else concerns this step alone.
-                if left(sqlstate, 2) = '40' and sqlstate <> '40P01' then
-                    raise;
-                end if;
-                s.processed := 0;
-                s.errors := 1;
-                s.more := false;
-                perform ff__sweep_failed(r.name, '', sqlstate, sqlerrm);
-            end;
-            s.step := r.name;
-            s.elapsed_ms := extract(epoch from clock_timestamp() - v_begun) * 1000;
-            v_runs := v_runs || s;
-            if ff__sweep_guard(r.name) then
-                update ff_reconciler k
-                   set last_run_at_ms = ff_now_ms(), last_processed = s.processed, last_errors = s.errors, more = s.more
-                 where k.name = (select x.name from ff_reconciler x where x.name = r.name for update skip locked);
-            end if;
-        end loop;
+            s := (r.name, 0, 1, false, null)::ff_step_run;
+            perform ff__sweep_failed(r.name, '', sqlstate, sqlerrm);
+        end;
+        s.elapsed_ms := extract(epoch from clock_timestamp() - v_begun) * 1000;
+        v_runs := v_runs || s;
+        if ff__sweep_guard(r.name) then
+            update ff_reconciler k
+               set last_run_at_ms = ff_now_ms(), last_processed = s.processed, last_errors = s.errors, more = s.more
+             where k.name = (select x.name from ff_reconciler x where x.name = r.name for update skip locked);
+        end if;
     end loop;
     perform set_config('ff.children', '', true);
     perform ff__ring_due_families();
