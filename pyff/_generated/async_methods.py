@@ -1552,9 +1552,9 @@ class AsyncMethods(ABC):
         self, *, limit: int = 200, conn: AsyncConnection[object] | None = None
     ) -> FireSchedulesResult:
         """Creates the executions of schedules whose time has come: one for each tick that its catch-up policy
-        wants, however many call this at once. processed counts ticks. One that cannot be fired is put off
-        for 1 s, then 2 s, up to 5 min, and says why in last_error; the others do not wait for it. A claim
-        that finds nothing does the same.
+        wants, however many call this at once. processed counts ticks. One that cannot be fired is retried
+        after 1 s, then 2 s, up to 5 min, and says why in last_error; the others do not wait for it. A
+        claim that finds nothing does the same.
 
         Raises: InvalidInput.
         """
@@ -3540,7 +3540,7 @@ class AsyncMethods(ABC):
     ) -> SweepResult:
         """Deletes what has had its time: idempotency keys, keys of usage reports, admissions that left their
         quota window, unused quota slots, and notes of failed rows that no step has tried again for an
-        hour. Oldest first, at most limit.
+        hour. The oldest of each kind first, at most limit.
 
         Raises: InvalidInput.
         """

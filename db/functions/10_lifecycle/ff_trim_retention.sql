@@ -33,7 +33,7 @@ begin
     v_keep := coalesce(p_retention_ms, (select s.value::bigint from ff_setting s where s.name = 'retention_ms'));
     v_keep_failed := coalesce(p_retention_ms,
                               (select s.value::bigint from ff_setting s where s.name = 'retention_failed_ms'));
-    -- The indexes are by retention and outcome: class by class, the oldest of each first; one probe finds the next class.
+    -- The indexes are by retention and outcome: class by class, the oldest of each first; a probe finds the next class.
     -- Executions, then flows, then flows that never had a member. Keys: see ff__trim_rows.
     open v_scan for
         with recursive own as (

@@ -1,5 +1,6 @@
--- What ff_drain_sibling_cancels does with one row; true if it was processed, as ff__sweep_row. p_key: target and downstream
--- of a row of the outbox, or child and the id of a row of ff_child_work. Locks the flow and the execution, without waiting.
+-- What ff_drain_sibling_cancels does with one row; true if it was processed, as ff__sweep_row. p_key: target and
+-- downstream of a row of the outbox, or child and the id of a row of ff_child_work. Locks the flow and the execution,
+-- without waiting.
 create or replace function ff__drain_sibling(p_key text) returns boolean
 language plpgsql volatile
 as $$
@@ -9,7 +10,8 @@ declare
     e ff_exec;
 begin
     if p_key like 'child %' then
-        select x.* into w from ff_child_work x where x.work_id = split_part(p_key, ' ', 2)::bigint for update skip locked;
+        select x.* into w from ff_child_work x
+         where x.work_id = split_part(p_key, ' ', 2)::bigint for update skip locked;
         return found and ff__child_work(w, false) = 'done';
     end if;
     select x.* into o from ff_cancel_dispatch_outbox x

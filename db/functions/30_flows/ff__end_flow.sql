@@ -1,6 +1,6 @@
--- The last member of a flow has ended and nothing waits for dispatch. An open flow ends: failed if a member ended badly and
--- no edge allowed for that, else completed. What retention goes by is stored, of a cancelled flow too (see the columns
--- unsuccessful and retention_ms). The caller holds the flow.
+-- The last member of a flow has ended and nothing waits for dispatch. An open flow ends: failed if a member ended badly
+-- and no edge allowed for that, else completed. What retention goes by is stored, of a cancelled flow too (see the
+-- columns unsuccessful and retention_ms). The caller holds the flow.
 create or replace function ff__end_flow(p_flow_id uuid) returns void
 language plpgsql volatile
 as $$
@@ -30,7 +30,8 @@ begin
     end if;
     v_state := case when v_failed and ff__flow_failed(p_flow_id) then 'failed' else 'completed' end;
     update ff_flow_core f
-       set public_flow_state = v_state, terminal_at_ms = v_now, unsuccessful = v_unsuccessful, retention_ms = v_retention
+       set public_flow_state = v_state, terminal_at_ms = v_now, unsuccessful = v_unsuccessful,
+           retention_ms = v_retention
      where f.flow_id = p_flow_id;
     perform ff__emit_flow(p_flow_id, v_state, v_now);
 end

@@ -1,5 +1,5 @@
--- Deletes what belongs to a flow itself, if it may go as a whole, and returns its members, locked, for the caller to delete.
--- NULL: it may not: a member lives, its end waits for dispatch, the retention of a member is not over, it has yet to
+-- Deletes what belongs to a flow itself, if it may go as a whole, and returns its members, locked, for the caller to
+-- delete. NULL: a member lives, an end waits for dispatch, the retention of a member is not over, a member has yet to
 -- release spend, or a row is locked. Never waits. p_keep_ms: see ff__trim_rows.
 create or replace function ff__trim_flow(p_flow_id uuid, p_now_ms bigint, p_keep_ms bigint[]) returns uuid[]
 language plpgsql volatile

@@ -1,5 +1,5 @@
--- Of executions that the caller has locked, those whose streams no other transaction has locked (ff_watch_stream takes no
--- lock on the execution), with the locks on these: closing or deleting a locked stream would wait.
+-- Of executions that the caller has locked, those whose streams no other transaction has locked (ff_watch_stream takes
+-- no lock on the execution), with the locks on these: closing or deleting a locked stream would wait.
 create or replace function ff__free_streams(p_ids uuid[]) returns uuid[]
 language plpgsql volatile
 as $$

@@ -1,7 +1,7 @@
--- Runs a step. p_scan yields the keys of due rows, oldest first and without a limit: rows that are locked or backed off
--- take no place of others. A batch is one subtransaction; if it fails, each of its rows is tried in its own, and a row
--- that fails alone is recorded (ff__sweep_failed) and left out until its retry, which takes place before the scan and at
--- most p_limit / 4 rows at a time. p_retry false: the scan covers a part of the step only. p_keep_ms: see ff__trim_rows.
+-- Runs a step. p_scan yields the keys of due rows, oldest first and without a limit, so that rows that are locked or
+-- backed off hide none behind them. A batch is one subtransaction; if it fails, each of its rows is tried in its own.
+-- A row that fails alone is recorded (ff__sweep_failed) and excluded; its retries come before the scan, at most
+-- p_limit / 4 at a time. p_retry false: the scan covers only a part of the step. p_keep_ms: see ff__trim_rows.
 create or replace function ff__sweep(
     p_name text, p_limit int, p_scan refcursor, p_retry boolean default true, p_keep_ms bigint[] default null,
     out processed int, out errors int, out more boolean

@@ -1,5 +1,5 @@
--- What a step does with one row, re-checked under its lock: true if it was processed, false if it is locked, gone or not
--- due any more. Locks the execution, worker or frame, without waiting.
+-- What a step does with one row, re-checked under its lock: true if it was processed, false if it is locked, gone or no
+-- longer due. Locks the execution, worker, flow or frame, without waiting.
 create or replace function ff__sweep_row(p_name text, p_key text) returns boolean
 language plpgsql volatile
 as $$
@@ -52,7 +52,8 @@ begin
                 return false;
             elsif e.lease_expires_at_ms > e.now_ms then
                 -- Renewed: the scan finds it again at the new expiry.
-                update ff_exec_core c set lease_check_at_ms = c.lease_expires_at_ms where c.execution_id = e.execution_id;
+                update ff_exec_core c set lease_check_at_ms = c.lease_expires_at_ms
+                 where c.execution_id = e.execution_id;
                 return false;
             end if;
             perform ff__mark_expired(e);

@@ -1,5 +1,5 @@
--- The deletions of ff_trim_retention (p_keys: x and the id of an execution, f and that of a flow), re-checked under their
--- locks; what is locked is left. p_keep_ms: the retentions of ends that were successful and of those that were not.
+-- The deletions of ff_trim_retention (p_keys: x and the id of an execution, f and that of a flow), re-checked under
+-- their locks; what is locked is left. p_keep_ms: the retentions of ends that were successful and of those that were not.
 -- Returns how many went; a flow counts one.
 create or replace function ff__trim_rows(p_keys text[], p_now_ms bigint, p_keep_ms bigint[]) returns int
 language plpgsql volatile
@@ -18,8 +18,8 @@ begin
           join ff_exec_core c on c.execution_id = case when left(x.key, 1) = 'x' then substr(x.key, 2)::uuid end
                -- CASE, so that no plan reads all that ended.
                and case when c.lifecycle_phase = 'terminal' and c.flow_id is null and not c.spends
-                        then c.terminal_at_ms <= p_now_ms - ff__retention_ms(c.retention_ms, c.terminal_outcome, p_keep_ms[1],
-                                                                             p_keep_ms[2]) end
+                        then c.terminal_at_ms + ff__retention_ms(c.retention_ms, c.terminal_outcome, p_keep_ms[1],
+                                                                 p_keep_ms[2]) <= p_now_ms end
                and (v_frames or not exists (select from ff_stream_frame f where f.execution_id = c.execution_id))
            for update of c skip locked));
     v_done := cardinality(v_ids);

@@ -1,6 +1,6 @@
--- Of ended executions that the caller has locked, those that can be deleted without waiting, with the locks for that: no
--- open transaction holds their streams, creates a child of them or holds their rows in ff_child_work. Those that have yet
--- to release spend are left out: spend is recorded under a lock on the execution, so none can be added now.
+-- Of ended executions that the caller has locked, those that can be deleted without waiting, with the locks for that:
+-- no open transaction holds their streams, creates a child of them or holds their rows in ff_child_work. Those that have
+-- yet to release spend are left out: spend is recorded under a lock on the execution, so none can be added now.
 create or replace function ff__trimmable(p_ids uuid[]) returns uuid[]
 language plpgsql volatile
 as $$

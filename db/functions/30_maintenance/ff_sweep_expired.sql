@@ -12,7 +12,7 @@ declare
     v_now bigint := ff_now_ms();
     v_scan refcursor;
 begin
-    -- Kind by kind: an order over all of them would have to sort everything that is due. Keys: see ff__sweep_expired_row.
+    -- Kind by kind: one order over all would sort everything that is due. Keys: see ff__sweep_expired_row.
     open v_scan for
         select 'e' || jsonb_build_array(e.name, e.row_key)::text
           from ff_reconciler n join ff_reconciler_error e on e.name = n.name
