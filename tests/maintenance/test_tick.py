@@ -9,7 +9,7 @@ import pytest
 from tests.budgets.support import budget
 from tests.catalogue.test_plans import hollow
 from tests.flows.graph import begin, fan_in, flow, link, node, state
-from tests.maintenance.support import SWEEPS, errors, make, sweep
+from tests.maintenance.support import HOUR, SWEEPS, errors, make, sweep
 from tests.postgres.helpers import until
 from tests.sql import create, execution, one, refused, rows, table, take, violations
 
@@ -429,6 +429,28 @@ def test_thousands_of_rows_that_are_backed_off_hide_nothing_and_are_read_once(db
         [before.rsplit(":", maxsplit=1)[-1]],
     )
     assert sweep(db, "sweep_delayed", limit=2) == (1, 0, False)
+
+
+@pytest.mark.own_session("counts what its server process did")
+@pytest.mark.parametrize("policy", [{}, {"retention_ms": 10**6}], ids=["settings", "own"])
+def test_retention_reads_no_flow_that_it_does_not_delete(db, connect, clock, policy):
+    clock.freeze()
+
+    def end_flow():
+        one(db, "ff_complete", handle=begin(db, node(db, flow(db), policy=policy))["handle"])
+
+    end_flow()
+    clock.advance(policy.get("retention_ms", 7 * 24 * HOUR) // 2)
+    for _ in range(40):
+        end_flow()
+    walked = read(db, lambda: sweep(db, "trim_retention"))
+    # The probes for the classes of flows, which are two here.
+    assert walked.get("ff_flow_core", (0, 0)) <= (0, 3), walked
+    assert walked.get("ff_exec_core", (0, 0)) == (0, 0), walked
+    clock.advance(policy.get("retention_ms", 7 * 24 * HOUR) // 2)
+    assert sweep(db, "trim_retention") == (1, 0, False)
+    assert table(db, "select count(*) as n from ff_flow_core") == [{"n": 40}]
+    assert violations(db) == []
 
 
 def test_steps_that_end_members_pass_the_ends_on(db, clock):
