@@ -33,21 +33,22 @@ begin
     v_keep := coalesce(p_retention_ms, (select s.value::bigint from ff_setting s where s.name = 'retention_ms'));
     v_keep_failed := coalesce(p_retention_ms,
                               (select s.value::bigint from ff_setting s where s.name = 'retention_failed_ms'));
-    -- The indexes are by retention and outcome: class by class, the oldest of each first; a probe finds the next class.
+    -- The indexes are by retention and outcome: probes find the classes, and the class with the oldest row comes first.
+    -- (For the planner IS NULL is no equality: retention_ms is named in the order.)
     -- Executions, then flows, then flows that never had a member. Keys: see ff__trim_rows.
     open v_scan for
         with recursive own as (
-            (select c.retention_ms, c.terminal_outcome from ff_exec_core c
+            (select c.retention_ms, c.terminal_outcome, c.terminal_at_ms from ff_exec_core c
               where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms > -1
-              order by c.retention_ms, c.terminal_outcome limit 1)
+              order by c.retention_ms, c.terminal_outcome, c.terminal_at_ms limit 1)
             union all
             select n.*
               from own o
              cross join lateral (
-                   select c.retention_ms, c.terminal_outcome from ff_exec_core c
+                   select c.retention_ms, c.terminal_outcome, c.terminal_at_ms from ff_exec_core c
                     where c.lifecycle_phase = 'terminal' and c.flow_id is null
                       and (c.retention_ms, c.terminal_outcome) > (o.retention_ms, o.terminal_outcome)
-                    order by c.retention_ms, c.terminal_outcome limit 1) n),
+                    order by c.retention_ms, c.terminal_outcome, c.terminal_at_ms limit 1) n),
         flow as (
             (select f.retention_ms, f.unsuccessful from ff_flow_core f where f.terminal_at_ms is not null
               order by f.retention_ms, f.unsuccessful limit 1)
@@ -60,25 +61,30 @@ begin
                       and (f.retention_ms, f.unsuccessful) > (o.retention_ms, o.unsuccessful)
                     order by f.retention_ms, f.unsuccessful limit 1) n)
         select 'x' || x.execution_id
-          from unnest('{success,skipped,failed,cancelled,expired}'::text[]) d(outcome)
+          from (select o.retention_ms, o.terminal_outcome, o.terminal_at_ms, v_now - o.retention_ms as until_ms from own o
+                union all
+                select null, d.outcome, h.terminal_at_ms,
+                       v_now - ff__retention_ms(null, d.outcome, v_keep, v_keep_failed)
+                  from unnest('{success,skipped,failed,cancelled,expired}'::text[]) d(outcome)
+                 cross join lateral (
+                       select c.terminal_at_ms from ff_exec_core c
+                        where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms is null
+                          and c.terminal_outcome = d.outcome
+                        order by c.retention_ms, c.terminal_at_ms limit 1) h
+                 order by 3) k
          cross join lateral (
-               select c.execution_id from ff_exec_core c
-                where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms is null
-                  and c.terminal_outcome = d.outcome
-                  and c.terminal_at_ms <= v_now - ff__retention_ms(null, d.outcome, v_keep, v_keep_failed)
-                  and not c.spends and (p_lane_id is null or c.lane_id = p_lane_id)
-                  and (p_namespace is null or c.namespace = p_namespace)
-                order by c.terminal_at_ms) x
-        union all
-        select 'x' || x.execution_id
-          from own o
-         cross join lateral (
-               select c.execution_id from ff_exec_core c
-                where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms = o.retention_ms
-                  and c.terminal_outcome = o.terminal_outcome and c.terminal_at_ms <= v_now - o.retention_ms
-                  and not c.spends and (p_lane_id is null or c.lane_id = p_lane_id)
-                  and (p_namespace is null or c.namespace = p_namespace)
-                order by c.terminal_at_ms) x
+               (select c.execution_id, c.lane_id, c.namespace, c.spends from ff_exec_core c
+                 where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms = k.retention_ms
+                   and c.terminal_outcome = k.terminal_outcome and c.terminal_at_ms <= k.until_ms
+                 order by c.terminal_at_ms)
+               union all
+               (select c.execution_id, c.lane_id, c.namespace, c.spends from ff_exec_core c
+                 where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms is null
+                   and k.retention_ms is null and c.terminal_outcome = k.terminal_outcome
+                   and c.terminal_at_ms <= k.until_ms
+                 order by c.retention_ms, c.terminal_at_ms)) x
+         where not x.spends and (p_lane_id is null or x.lane_id = p_lane_id)
+           and (p_namespace is null or x.namespace = p_namespace)
         union all
         select 'f' || x.flow_id
           from flow o
