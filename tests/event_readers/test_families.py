@@ -427,9 +427,9 @@ def test_the_invariants_see_events_that_cannot_be(db):
     db.execute(EMITTERS)
     cycle(db)
     assert violations(db) == []
-    db.execute("update ff_event set event_type = 'nonsense' where event_type = 'acquired'")
+    db.execute("update ff_event_log set event_type = 'nonsense' where event_type = 'acquired'")
     assert {v["invariant"] for v in violations(db)} >= {"event_words"}
     db.execute("update ff_event_family set trimmed_gen = 1, trimmed_ord = 9e15 where family = 'lease'")
     assert {v["invariant"] for v in violations(db)} >= {"event_words", "event_trimmed"}
-    db.execute("update ff_event set gen = 5")
+    db.execute("update ff_event_log set gen = 5")
     assert "event_generation" in {v["invariant"] for v in violations(db)}
