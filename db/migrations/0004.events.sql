@@ -24,52 +24,142 @@ insert into ff_event_family (family, notify) values
 create table ff_event_generation (
     id                boolean not null default true primary key check (id),
     gen               int     not null,
-    system_identifier bigint  not null,
-    plain             boolean not null default true
+    system_identifier bigint  not null
 );
 comment on table ff_event_generation is
-    'One row: the generation of the event order and the cluster it was counted in; a restored database needs a new generation. plain: no lease or completion event is muted or rung for at commit, so their emitter need not look at the families.';
+    'One row: the generation of the event order and the cluster it was counted in; a restored database needs a new generation.';
 
 insert into ff_event_generation (gen, system_identifier)
 select 1, c.system_identifier from pg_control_system() c;
 
--- Cached values would let a later event of one execution get a smaller id.
-create sequence ff_event_id_seq as bigint cache 1;
+-- Each row of ff_event_log takes a block of 2048 ids: event_id - 1 to event_id + 2046. Cached values would let a later
+-- event of one execution get a smaller id.
+create sequence ff_event_id_seq as bigint increment 2048 start 2048 cache 1;
 
-create table ff_event (
+-- One row per call. The view ff_event shows its events. Element i (from 0) of the arrays is one execution, whose event has
+-- the id event_id + 2 * i; a row without arrays is one event. lease_type: the row also is the end of the lease (family
+-- lease), whose event has the id before that. A per-execution column is an array only where the executions differ.
+create table ff_event_log (
     ord                bigint not null,
-    event_id           bigint not null default nextval('ff_event_id_seq'),
+    event_id           bigint not null,
     occurred_at_ms     bigint not null,
     execution_id       uuid,
     flow_id            uuid,
     lease_id           uuid,
-    suspension_id      uuid,
-    waitpoint_id       uuid,
-    signal_id          uuid,
     lease_epoch        bigint,
     gen                int    not null,
     attempt_index      int,
-    partition_key      smallint,
     family             text collate "C" not null,
     event_type         text collate "C" not null,
+    lease_type         text collate "C",
+    lease_reason       text,
+    reason             text,
     lane_id            text collate "C",
     namespace          text collate "C",
-    tags               jsonb,
     worker_id          text,
     worker_instance_id text,
+    tags               jsonb,
+    details            jsonb,
+    suspension_id      uuid,
+    waitpoint_id       uuid,
+    signal_id          uuid,
     source_type        text,
     source_identity    text,
-    outcome            text,
     effect             text,
-    reason             text,
-    details            jsonb,
+    size               smallint,
+    span               smallint,
+    first_id_ms        bigint,
+    last_id_ms         bigint,
+    execution_ids      uuid[],
+    lease_ids          uuid[],
+    flow_ids           uuid[],
+    lease_epochs       bigint[],
+    attempt_indexes    int[],
+    lane_ids           text[],
+    namespaces         text[],
+    tag_sets           jsonb[],
     primary key (family, gen, ord, event_id)
 ) with (
     autovacuum_vacuum_scale_factor = 0.05,
     autovacuum_vacuum_insert_scale_factor = 0.1,
     autovacuum_analyze_scale_factor = 0.1
 );
-alter sequence ff_event_id_seq owned by ff_event.event_id;
-comment on table ff_event is
-    'The outbox of events. Insert only. Read in the order (gen, ord, event_id), and only below the horizon of running transactions.';
-create index ff_event_execution on ff_event (execution_id, event_id) where execution_id is not null;
+alter sequence ff_event_id_seq owned by ff_event_log.event_id;
+-- pglz on arrays of uuids costs more than all else in the insert, and saves little.
+alter table ff_event_log alter column execution_ids set storage external;
+alter table ff_event_log alter column lease_ids set storage external;
+alter table ff_event_log alter column flow_ids set storage external;
+comment on table ff_event_log is
+    'The outbox of events, one row per call. Insert only, but for trimming. Read in the order (gen, ord, event_id), and only below the horizon of running transactions.';
+comment on column ff_event_log.size is 'How many executions the arrays hold; NULL: no arrays.';
+comment on column ff_event_log.lease_type is 'The end of the lease that came with this completion: released or expired.';
+comment on column ff_event_log.first_id_ms is 'The time in the smallest of execution_ids.';
+comment on column ff_event_log.last_id_ms is 'The time in the greatest of execution_ids.';
+comment on column ff_event_log.span is
+    'Length class of the time between those two: at most 1000 * 16 ^ span ms. ff__event_rows finds rows by it.';
+create index ff_event_log_execution on ff_event_log (execution_id) where execution_id is not null;
+create index ff_event_log_span on ff_event_log (span, last_id_ms, first_id_ms) where size is not null;
+
+-- The events, one by one. Four kinds of rows: events of one execution or of none; ends of leases that came with the
+-- completion of one execution; both of these for rows that hold many executions.
+create view ff_event as
+select l.ord, l.event_id, l.occurred_at_ms, l.execution_id, l.flow_id,
+       case when l.family = 'lease' then l.lease_id end as lease_id, l.suspension_id, l.waitpoint_id,
+       l.signal_id, case when l.family = 'lease' then l.lease_epoch end as lease_epoch, l.gen, l.attempt_index,
+       get_byte(uuid_send(coalesce(l.execution_id, l.flow_id)), 15)::smallint as partition_key, l.family,
+       l.event_type, l.lane_id, l.namespace,
+       case when l.execution_id is null then l.tags else coalesce(l.tags, '{}') end as tags,
+       case when l.family in ('lease', 'worker') then l.worker_id end as worker_id,
+       case when l.family in ('lease', 'worker') then l.worker_instance_id end as worker_instance_id,
+       l.source_type, l.source_identity, case when l.family = 'completion' then l.event_type end as outcome,
+       l.effect, l.reason, l.details
+  from ff_event_log l
+ where l.size is null
+union all
+select l.ord, l.event_id - 1 as event_id, l.occurred_at_ms, l.execution_id, l.flow_id, l.lease_id,
+       null::uuid as suspension_id, null::uuid as waitpoint_id, null::uuid as signal_id, l.lease_epoch, l.gen,
+       l.attempt_index, get_byte(uuid_send(l.execution_id), 15)::smallint as partition_key,
+       'lease' collate "C" as family, l.lease_type as event_type, l.lane_id, l.namespace,
+       coalesce(l.tags, '{}') as tags, l.worker_id, l.worker_instance_id, null::text as source_type,
+       null::text as source_identity, null as outcome, null::text as effect, l.lease_reason as reason,
+       null::jsonb as details
+  from ff_event_log l
+ where l.size is null and l.family = 'completion' and l.lease_type is not null
+union all
+select l.ord, l.event_id + 2 * (u.n - 1) as event_id, l.occurred_at_ms, u.execution_id,
+       coalesce(u.flow_id, l.flow_id) as flow_id,
+       case when l.family = 'lease' then coalesce(u.lease_id, l.lease_id) end as lease_id,
+       null::uuid as suspension_id, null::uuid as waitpoint_id, null::uuid as signal_id,
+       case when l.family = 'lease' then coalesce(u.lease_epoch, l.lease_epoch) end as lease_epoch, l.gen,
+       coalesce(u.attempt_index, l.attempt_index) as attempt_index,
+       get_byte(uuid_send(u.execution_id), 15)::smallint as partition_key, l.family, l.event_type,
+       coalesce(u.lane_id, l.lane_id) as lane_id, coalesce(u.namespace, l.namespace) as namespace,
+       coalesce(u.tags, '{}') as tags,
+       case when l.family in ('lease', 'worker') then l.worker_id end as worker_id,
+       case when l.family in ('lease', 'worker') then l.worker_instance_id end as worker_instance_id,
+       null::text as source_type, null::text as source_identity,
+       case when l.family = 'completion' then l.event_type end as outcome, null::text as effect, l.reason,
+       null::jsonb as details
+  from ff_event_log l
+ cross join lateral unnest(l.execution_ids, l.attempt_indexes, l.flow_ids, l.lane_ids, l.namespaces, l.tag_sets,
+                           l.lease_ids, l.lease_epochs) with ordinality
+       u(execution_id, attempt_index, flow_id, lane_id, namespace, tags, lease_id, lease_epoch, n)
+ where l.size is not null
+union all
+select l.ord, l.event_id + 2 * (u.n - 1) - 1 as event_id, l.occurred_at_ms, u.execution_id,
+       coalesce(u.flow_id, l.flow_id) as flow_id, coalesce(u.lease_id, l.lease_id) as lease_id,
+       null::uuid as suspension_id, null::uuid as waitpoint_id, null::uuid as signal_id,
+       coalesce(u.lease_epoch, l.lease_epoch) as lease_epoch, l.gen,
+       coalesce(u.attempt_index, l.attempt_index) as attempt_index,
+       get_byte(uuid_send(u.execution_id), 15)::smallint as partition_key, 'lease' collate "C" as family,
+       l.lease_type as event_type, coalesce(u.lane_id, l.lane_id) as lane_id,
+       coalesce(u.namespace, l.namespace) as namespace, coalesce(u.tags, '{}') as tags, l.worker_id,
+       l.worker_instance_id, null::text as source_type, null::text as source_identity, null as outcome,
+       null::text as effect, l.lease_reason as reason, null::jsonb as details
+  from ff_event_log l
+ cross join lateral unnest(l.execution_ids, l.attempt_indexes, l.flow_ids, l.lane_ids, l.namespaces, l.tag_sets,
+                           l.lease_ids, l.lease_epochs) with ordinality
+       u(execution_id, attempt_index, flow_id, lane_id, namespace, tags, lease_id, lease_epoch, n)
+ where l.size is not null and l.family = 'completion' and l.lease_type is not null;
+comment on view ff_event is
+    'The events, one row each. For one execution use ff__event_rows: here only rows without arrays are found by an index.';

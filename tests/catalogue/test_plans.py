@@ -200,7 +200,7 @@ def test_a_batch_that_was_planned_while_the_tables_were_small_reads_no_more_late
     worker = {"worker_id": "w", "worker_instance_id": "w-1"}
     rows(db, "ff_create_executions", lane_id="default", payloads=[b""] * before)
     small = rows(db, "ff_claim_many", lane_id="default", limit=10, **worker)
-    db.execute("analyze ff_exec_core, ff_exec_input, ff_attempt, ff_event")
+    db.execute("analyze ff_exec_core, ff_exec_input, ff_attempt, ff_event_log")
     for function in ("ff_renew_many", "ff_complete_many"):
         rows(db, function, handles=[r["handle"] for r in small])
     crowd(db, clock)

@@ -53,8 +53,7 @@ declare
 begin
     update test_flow f set last_event_ord = greatest(pg_current_xact_id()::text::bigint, f.last_event_ord)
      where f.flow_id = p_id returning f.last_event_ord into v_ord;
-    insert into ff_event (family, event_type, gen, ord, occurred_at_ms, flow_id, partition_key, namespace)
-    values ('flow', p_type, v_gen, v_ord, ff_now_ms(), p_id, ff__partition(p_id), 'default');
+    perform ff__emit_other(v_gen, 'flow', p_type, ff_now_ms(), v_ord, p_namespace => 'default', p_flow_id => p_id);
 end $$;
 """
 """Families whose functions are not part of this release are written through the internal emitter."""

@@ -131,7 +131,7 @@ def test_a_change_on_an_older_snapshot_is_refused(db, connect):
     conn = connect(autocommit=False)
     conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     conn.execute("select 1 from ff_event_family")
-    family(db, "completion", retention_ms=5)
+    family(db, "lease", retention_ms=5)
     with pytest.raises(psycopg.errors.SerializationFailure):
         family(conn, "lease", muted=["acquired"])
     conn.rollback()
@@ -427,9 +427,9 @@ def test_the_invariants_see_events_that_cannot_be(db):
     db.execute(EMITTERS)
     cycle(db)
     assert violations(db) == []
-    db.execute("update ff_event set event_type = 'nonsense' where event_type = 'acquired'")
+    db.execute("update ff_event_log set event_type = 'nonsense' where event_type = 'acquired'")
     assert {v["invariant"] for v in violations(db)} >= {"event_words"}
     db.execute("update ff_event_family set trimmed_gen = 1, trimmed_ord = 9e15 where family = 'lease'")
     assert {v["invariant"] for v in violations(db)} >= {"event_words", "event_trimmed"}
-    db.execute("update ff_event set gen = 5")
+    db.execute("update ff_event_log set gen = 5")
     assert "event_generation" in {v["invariant"] for v in violations(db)}

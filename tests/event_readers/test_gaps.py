@@ -197,7 +197,7 @@ def enough(db, writers, readers):
         sum(w.committed for w in writers) >= ENOUGH
         and sum(w.given_up for w in writers) >= ENOUGH / 5
         and sum(r.deaths for r in readers.values()) >= 10
-        and table(db, "select count(*) as n from ff_event where ord > xmin::text::bigint")[0]["n"] >= 5
+        and table(db, "select count(*) as n from ff_event_log where ord > xmin::text::bigint")[0]["n"] >= 5
         and len(table(db, "select family from ff_event group by 1 having count(*) >= 20")) == len(FAMILIES)
     )
 

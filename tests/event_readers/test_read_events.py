@@ -306,7 +306,7 @@ def test_a_page_costs_as_much_as_it_holds_not_as_much_as_there_is(db):
     ):
         for statistics in (False, True):
             if statistics:
-                db.execute("analyze ff_event")
+                db.execute("analyze ff_event_log")
             read(db, limit=10, watermark=True, **args)  # plans
             before = _touched(db)
             assert len(read(db, limit=10, watermark=True, **args)) == 11
@@ -319,7 +319,7 @@ def _touched(db):
     (row,) = table(
         db,
         """select heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read as n
-             from pg_statio_user_tables where relname = 'ff_event'""",
+             from pg_statio_user_tables where relname = 'ff_event_log'""",
     )
     return row["n"]
 

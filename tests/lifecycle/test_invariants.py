@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.sql import create, one, table, take, violations
+from tests.sql import create, one, spread_events, table, take, violations
 
 EXECUTION = "update ff_exec_core set"
 ATTEMPT = "update ff_attempt set"
-EVENT = "from ff_event where execution_id = (select execution_id from ff_exec_core where lane_id = 'ended')"
+EVENT = "from ff_event_log where execution_id = (select execution_id from ff_exec_core where lane_id = 'ended')"
 DAMAGES = {
     "legal_vector": f"{EXECUTION} ownership_state = 'leased' where lane_id = 'ready'",
     "public_state": "alter table ff_exec_core alter column public_state drop expression;"
@@ -45,10 +45,10 @@ DAMAGES = {
     "orphan": "insert into ff_attempt select (jsonb_populate_record(a, "
     "jsonb_build_object('execution_id', gen_random_uuid()))).* from ff_attempt a limit 1",
     "idempotency_key": "update ff_idempotency set request_hash = '\\x00'",
-    "event_order": f"update ff_event set ord = ord - 1000000 where event_id = (select max(event_id) {EVENT})",
+    "event_order": f"update ff_event_log set ord = ord - 1000000 where event_id = (select max(event_id) {EVENT})",
     "event_last_ord": f"{EXECUTION} last_event_ord = 0 where lane_id = 'ended'",
-    "event_namespace": "update ff_event set namespace = 'elsewhere'",
-    "event_words": "update ff_event set event_type = 'unheard of' where family = 'lease'",
+    "event_namespace": "update ff_event_log set namespace = 'elsewhere'",
+    "event_words": "update ff_event_log set event_type = 'unheard of' where family = 'lease'",
 }
 
 
@@ -63,11 +63,12 @@ def test_damage_is_found(db, clock, what):
     one(db, "ff_complete", handle=take(db, "ended")["handle"])
     granted = create(db, "granted")
     one(db, "ff_issue_claim_grant", execution_id=granted, worker_id="w", worker_instance_id="w-1")
+    spread_events(db)
     assert violations(db) == []
     for check in table(
         db,
         "select conrelid::regclass::text as relation, quote_ident(conname) as name from pg_constraint "
-        "where contype = 'c' and conrelid in ('ff_exec_core'::regclass, 'ff_attempt'::regclass, 'ff_event'::regclass)",
+        "where contype = 'c' and conrelid in ('ff_exec_core'::regclass, 'ff_attempt'::regclass, 'ff_event_log'::regclass)",
     ):
         db.execute(f"alter table {check['relation']} drop constraint {check['name']}")
     for statement in DAMAGES[what].replace("%%", "%").split(";"):

@@ -234,14 +234,14 @@ def test_events_of_one_family_that_cannot_be_deleted_do_not_keep_the_others(db, 
         "create function test_bad() returns trigger language plpgsql as $$ begin "
         "if old.family = 'lease' then raise exception 'bad event'; end if; return old; end $$"
     )
-    db.execute("create trigger bad before delete on ff_event for each row execute function test_bad()")
+    db.execute("create trigger bad before delete on ff_event_log for each row execute function test_bad()")
     clock.advance(8 * 86_400_000)
     # Events are trimmed below the horizon of running transactions: this one must not be the oldest of them.
-    db.execute("update ff_event set ord = 1, gen = 1")
+    db.execute("update ff_event_log set ord = 1, gen = 1")
     assert sweep(db, "trim_events")[1] == 1
     assert table(db, "select family, count(*) as n from ff_event group by 1") == [{"family": "lease", "n": 1}]
     assert sweep(db, "trim_events") == (0, 0, False)
-    db.execute("drop trigger bad on ff_event")
+    db.execute("drop trigger bad on ff_event_log")
     clock.advance(1000)
     assert sweep(db, "trim_events") == (1, 0, False)
     assert table(db, "select from ff_reconciler_error") == []

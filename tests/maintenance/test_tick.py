@@ -383,7 +383,7 @@ def test_an_idle_tick_reads_a_handful_of_rows_however_many_there_are(db, connect
     assert len(table(db, "select from ff_budget_usage_by_exec")) == 10_000
     many = read(db, lambda: tick(db, force=True))
     assert "ff_budget_usage_by_exec" not in many
-    kept = {"ff_exec_core", "ff_exec_input", "ff_attempt", "ff_event", "ff_suspension", "ff_flow_core"}
+    kept = {"ff_exec_core", "ff_exec_input", "ff_attempt", "ff_event_log", "ff_suspension", "ff_flow_core"}
     assert {name: counts for name, counts in many.items() if name in kept and counts[0]} == {}, "it scans"
     # Of each family of events that is rung for by tick, the last hundred are looked at.
     assert sum(index for name, (_, index) in many.items() if name in kept) <= 420, many
@@ -392,7 +392,7 @@ def test_an_idle_tick_reads_a_handful_of_rows_however_many_there_are(db, connect
     clock.freeze()
     tick(db)
     idle = read(db, lambda: tick(db))
-    assert set(idle) <= {"ff_reconciler", "ff_event_family", "ff_event", "test_clock"}
+    assert set(idle) <= {"ff_reconciler", "ff_event_family", "ff_event_log", "test_clock"}
 
 
 def test_a_tick_with_nothing_due_writes_nothing(db, connect, clock):

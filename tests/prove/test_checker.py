@@ -5,6 +5,7 @@ import copy
 import pytest
 
 from pyff.verify import Call, Recorder, check, load
+from tests.sql import spread_events
 
 SINGLE = {"kind": "single", "waitpoint_key": "go", "matcher": "wildcard"}
 
@@ -166,20 +167,20 @@ LIES = {
     ),
     "an end is not told": (
         "every end is told once",
-        f"delete from ff_event where family = 'completion' and execution_id = {HELD}",
+        f"delete from ff_event_log where family = 'completion' and execution_id = {HELD}",
     ),
     "an end is told with another outcome": (
         "every end is told once",
-        f"update ff_event set outcome = 'failed' where family = 'completion' and execution_id = {HELD}",
+        f"update ff_event_log set event_type = 'failed' where family = 'completion' and execution_id = {HELD}",
     ),
     "an end that somebody was told of is not there": (
         "ends are kept",
-        "delete from ff_event where family = 'completion' and outcome = 'failed' and lane_id = 'again'",
+        "delete from ff_event_log where family = 'completion' and event_type = 'failed' and lane_id = 'again'",
     ),
     "one of two cancellations is not there": (
         "ends are kept",
-        "delete from ff_event where event_id = (select max(event_id) from ff_event"
-        " where family = 'completion' and outcome = 'cancelled' and lane_id = 'again')",
+        "delete from ff_event_log where event_id = (select max(event_id) from ff_event_log"
+        " where family = 'completion' and event_type = 'cancelled' and lane_id = 'again')",
     ),
     "a replay is not counted": (
         "replays are kept",
@@ -187,11 +188,11 @@ LIES = {
     ),
     "a lease that was given up was taken away": (
         "ends are as told",
-        f"update ff_event set event_type = 'revoked' where event_type = 'released' and execution_id = {HELD}",
+        f"update ff_event_log set event_type = 'revoked' where event_type = 'released' and execution_id = {HELD}",
     ),
     "a lease that was taken away was not": (
         "ends are as told",
-        "update ff_event set event_type = 'released' where event_type = 'revoked' and lane_id = 'again'",
+        "update ff_event_log set event_type = 'released' where event_type = 'revoked' and lane_id = 'again'",
     ),
     "a reclaim is not counted": (
         "reclaims are counted",
@@ -199,33 +200,33 @@ LIES = {
     ),
     "a suspension was not waited out": (
         "pauses are kept",
-        f"delete from ff_event where event_type = 'resumed' and execution_id = {HELD}",
+        f"delete from ff_event_log where event_type = 'resumed' and execution_id = {HELD}",
     ),
     "a member of a cancelled flow was claimed": (
         "cancelled flows start nothing",
-        "update ff_event set occurred_at_ms = occurred_at_ms + 600000"
+        "update ff_event_log set occurred_at_ms = occurred_at_ms + 600000"
         " where event_type = 'acquired' and lane_id = 'stopped'",
     ),
     "the end of a lease is not told": (
         "one fence at a time",
-        f"delete from ff_event where event_type = 'released' and execution_id = {HELD}",
+        f"delete from ff_event_log where event_type = 'released' and execution_id = {HELD}",
     ),
     "a lease begins before the one before has ended": (
         "leases follow each other",
-        f"update ff_event set occurred_at_ms = occurred_at_ms - 600000 where event_type = 'acquired'"
+        f"update ff_event_log set occurred_at_ms = occurred_at_ms - 600000 where event_type = 'acquired'"
         f" and lease_epoch = 2 and execution_id = {HELD}",
     ),
     "a lease was taken away before its time": (
         "leases last as promised",
-        f"update ff_event set event_type = 'expired' where event_type = 'released' and execution_id = {HELD}",
+        f"update ff_event_log set event_type = 'expired' where event_type = 'released' and execution_id = {HELD}",
     ),
     "the beginning of a lease is not told": (
         "claims are recorded",
-        f"delete from ff_event where event_type = 'acquired' and execution_id = {HELD}",
+        f"delete from ff_event_log where event_type = 'acquired' and execution_id = {HELD}",
     ),
     "a call came after the end of its lease": (
         "stale calls are refused",
-        f"update ff_event set occurred_at_ms = 1 where event_type = 'released' and execution_id = {HELD}",
+        f"update ff_event_log set occurred_at_ms = 1 where event_type = 'released' and execution_id = {HELD}",
     ),
     "a signal is gone": ("signals are kept", "delete from ff_signal"),
     "a signal has changed": ("signals are kept", "update ff_signal set payload = 'other'"),
@@ -247,7 +248,7 @@ LIES = {
     "a patch is gone": ("summaries hold every patch", "update ff_stream_summary set document = '{}'"),
     "an event was read that is not there": (
         "events are read once in order",
-        f"delete from ff_event where event_type = 'renewed' and execution_id = {HELD}",
+        f"delete from ff_event_log where event_type = 'renewed' and execution_id = {HELD}",
     ),
     "a step is gone": ("steps are kept", "delete from ff_step"),
     "a step has changed": ("steps are kept", "update ff_step set result = 'other'"),
@@ -269,11 +270,11 @@ LIES = {
     "an edge is gone": ("graphs are kept", "delete from ff_edge"),
     "a child did not wait": (
         "children wait",
-        "update ff_event set event_id = event_id + 1000000 where family = 'completion' and lane_id = 'flow-a'",
+        "update ff_event_log set event_id = event_id + 1000000 where family = 'completion' and lane_id = 'flow-a'",
     ),
     "a parent did not wait": (
         "parents wait",
-        "update ff_event set event_id = event_id + 1000000 where family = 'completion' and lane_id = 'children'",
+        "update ff_event_log set event_id = event_id + 1000000 where family = 'completion' and lane_id = 'children'",
     ),
 }  # fmt: skip
 
@@ -282,6 +283,7 @@ LIES = {
 def test_a_database_that_lies_is_found(story, lie):
     rule, statement = LIES[lie]
     calls = story.calls()
+    spread_events(story.conn)
     assert story.conn.execute(statement).rowcount > 0
     assert rule in story.rules(calls)
 
@@ -383,8 +385,9 @@ def test_a_call_without_an_answer_may_have_happened_or_not(story, happened):
 
 
 def test_a_renewal_without_an_answer_after_the_end_of_a_lease_promises_nothing(story):
+    spread_events(story.conn)
     story.conn.execute(
-        f"update ff_event set event_type = 'expired', occurred_at_ms = occurred_at_ms + 120000"
+        f"update ff_event_log set event_type = 'expired', occurred_at_ms = occurred_at_ms + 120000"
         f" where event_type = 'released' and lease_epoch = 2 and execution_id = {HELD}"
     )
     calls = story.calls()

@@ -217,7 +217,7 @@ def quota(db):
 def test_the_rate_of_a_lane_reads_a_bounded_number_of_events(db, crowd, plan):
     db.execute("set enable_bitmapscan = off")
     found = plan("select * from ff_v_lane_stats")
-    (events,) = [node for node in nodes(found) if node.get("Relation Name") == "ff_event"]
-    assert events["Index Name"] == "ff_event_pkey"
+    (events,) = [node for node in nodes(found) if node.get("Relation Name") == "ff_event_log"]
+    assert events["Index Name"] == "ff_event_log_pkey"
     assert events["Scan Direction"] == "Backward"
     assert events["Actual Rows"] <= 10_000

@@ -42,10 +42,9 @@ begin
      group by f.flow_id, f.last_event_ord
     having max(x.ord) > f.last_event_ord
     union all
-    select 'event_mirrors', f.family, format('gen %s of %s, plain gate %s', f.gen, g.gen, g.plain)
+    select 'event_mirrors', f.family, format('gen %s of %s', f.gen, g.gen)
       from ff_event_family f join ff_event_generation g on g.id
      where f.gen <> g.gen
-        or (g.plain and f.family in ('lease', 'completion') and (f.muted <> '{}' or f.notify = 'commit'))
     union all
     select 'event_words', x.event_id::text, format('%s/%s', x.family, x.event_type)
       from ff_event x

@@ -4,8 +4,8 @@ language plpgsql volatile
 as $$
 begin
     if e.current_attempt_id is not null then
-        e := ff__end_attempt(e, p_op, 'ended_cancelled', 'cancelled', 'cancel', null, p_reason, 'cancelled', 'cancelled');
+        e := ff__end_attempt(e, p_op, 'ended_cancelled', 'cancelled', p_reason, 'cancelled', 'cancelled');
     end if;
-    perform ff__terminate(e, 'cancelled', p_reason, null, p_by);
+    perform ff__terminate(e, 'cancelled', p_reason, null, p_by, 'cancel');
 end
 $$;

@@ -3,7 +3,7 @@ create or replace function ff__complete(e ff_exec, p_op text, p_result bytea, p_
 language plpgsql volatile
 as $$
 begin
-    return ff__terminate(ff__end_attempt(e, p_op, 'ended_success', 'success', p_op, null, null, null, null, p_result,
-                                         p_result_encoding), 'success');
+    return ff__terminate(ff__end_attempt(e, p_op, 'ended_success', 'success', null, null, null, p_result,
+                                         p_result_encoding), 'success', p_lease_reason => p_op);
 end
 $$;

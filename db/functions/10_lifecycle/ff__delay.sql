@@ -38,9 +38,9 @@ begin
     public_state := case when delay_until_ms > e.now_ms then 'delayed' else 'resumable' end;
     delay_until_ms := case when delay_until_ms > e.now_ms then delay_until_ms end;
     e := ff__pause_attempt(e, case when p_override then 'override' else 'delay' end,
-                           case when p_override then 'override' else 'delay' end,
                            jsonb_build_object('public_state', public_state, 'delay_until_ms', delay_until_ms));
-    public_state := ff__requeue(e, 'attempt_interrupted', delay_until_ms, 'waiting_for_delay');
+    public_state := ff__requeue(e, 'attempt_interrupted', delay_until_ms, 'waiting_for_delay',
+                                p_lease_reason => case when p_override then 'override' else 'delay' end);
     if e.flow_id is not null then
         public_state := ff__note_settled(e, public_state);
     end if;

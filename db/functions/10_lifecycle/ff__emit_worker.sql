@@ -5,14 +5,9 @@ create or replace function ff__emit_worker(
 ) returns void
 language plpgsql volatile
 as $$
-declare
-    v_gen int := ff__event_gate('worker', p_event_type);
 begin
-    if v_gen is not null then
-        insert into ff_event (
-            family, event_type, gen, ord, occurred_at_ms, namespace, worker_id, worker_instance_id, reason)
-        values (
-            'worker', p_event_type, v_gen, p_ord, p_now_ms, p_namespace, p_worker_id, p_worker_instance_id, p_reason);
-    end if;
+    perform ff__emit_other(ff__event_gate('worker', p_event_type), 'worker', p_event_type, p_now_ms, p_ord, p_reason,
+                           p_namespace => p_namespace, p_worker_id => p_worker_id,
+                           p_worker_instance_id => p_worker_instance_id);
 end
 $$;

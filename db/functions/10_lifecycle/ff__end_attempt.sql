@@ -1,15 +1,12 @@
--- The end of an attempt: its row, its stream, and the one ending event of its lease if there is a lease that has had none:
--- `released` with p_reason, or `expired` when p_timer names the timer that ended it or its time had run out unnoticed.
+-- The end of an attempt: its row and its stream.
 -- p_op is what a replay must ask for: complete | fail | cancel by the lease holder, override | expire | reclaim
 -- otherwise. What the attempt left open is closed with p_close_reason. The caller moves the execution on, in
--- ff__terminate, ff__requeue or ff__lease.
+-- ff__terminate, ff__requeue or ff__lease, which also emit the end of the lease.
 create or replace function ff__end_attempt(
     e ff_exec,
     p_op text,
     p_state text,
     p_outcome text,
-    p_lease_reason text,
-    p_timer text default null,
     p_failure_reason text default null,
     p_failure_category text default null,
     p_classification text default null,
@@ -40,6 +37,6 @@ begin
         release_op = p_op, release_lease_id = e.lease_id, release_lease_epoch = e.lease_epoch,
         release_at_ms = e.now_ms, release_detail = p_release_detail
      where a.execution_id = e.execution_id and a.attempt_index = e.current_attempt_index;
-    return ff__end_lease(e, p_lease_reason, p_timer);
+    return e;
 end
 $$;

@@ -4,9 +4,8 @@ language plpgsql volatile
 as $$
 begin
     if e.current_attempt_id is not null then
-        e := ff__end_attempt(e, 'expire', 'ended_failure', 'expired', null, 'execution_deadline',
-                             'execution_deadline', 'timeout', 'timeout');
+        e := ff__end_attempt(e, 'expire', 'ended_failure', 'expired', 'execution_deadline', 'timeout', 'timeout');
     end if;
-    perform ff__terminate(e, 'expired', 'execution_deadline', 'timeout');
+    perform ff__terminate(e, 'expired', 'execution_deadline', 'timeout', p_timer => 'execution_deadline');
 end
 $$;

@@ -6,7 +6,7 @@ returns boolean
 language plpgsql volatile
 as $$
 begin
-    return exists (select from ff_event x where x.execution_id = p_execution_id)
+    return exists (select from ff__event_rows(p_execution_id))
         or exists (select from ff_child k where k.parent_id = p_execution_id)
         or exists (select from ff_idempotency i
                     where i.execution_id = p_execution_id and i.expires_at_ms > ff_now_ms()

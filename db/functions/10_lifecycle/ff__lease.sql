@@ -12,7 +12,10 @@ declare
     v_previous int := e.current_attempt_index;
 begin
     if v_reclaimed then
-        e := ff__say_lease_end(ff__end_reclaimed(e));
+        e := ff__end_reclaimed(e);
+        if e.ownership_state = 'leased' then
+            perform ff__emit_end(e, null, null);
+        end if;
     end if;
     e.attempt_timeout_at_ms := ff__time_after(e.now_ms, case when v_resumed then e.attempt_remaining_ms
                                                              else e.attempt_timeout_ms end);

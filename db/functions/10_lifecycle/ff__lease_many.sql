@@ -37,19 +37,14 @@ begin
         select l.execution_id, l.current_attempt_index, nullif(l.current_attempt_index - 1, -1), l.current_attempt_id,
                l.attempt_type, 'started', l.lease_id, l.lease_epoch, p_worker_id, p_worker_instance_id, v_now
           from leased l
-    ), events as (
-        insert into ff_event (
-            family, event_type, gen, ord, occurred_at_ms, execution_id, partition_key, flow_id, lane_id, namespace, tags,
-            attempt_index, lease_id, lease_epoch, worker_id, worker_instance_id)
-        select 'lease', 'acquired', f.gen, l.last_event_ord, v_now, l.execution_id, l.partition_key, l.flow_id, l.lane_id,
-               l.namespace,
-               case when l.tagged then (select i.tags from ff_exec_input i where i.execution_id = l.execution_id)
-                    else '{}' end,
-               l.current_attempt_index, l.lease_id, l.lease_epoch, p_worker_id, p_worker_instance_id
-          from leased l
-         cross join ff_event_family f
-         where f.family = 'lease' and 'acquired' <> all (f.muted) and '*' <> all (f.muted)
-           and (f.notify <> 'commit' or ff__ring(f.family))
+    ), events as materialized (
+        select ff__emit_many('lease', 'acquired', null, v_now, l.last_event_ord, array_agg(l.execution_id),
+                             array_agg(l.current_attempt_index), array_agg(l.flow_id), array_agg(l.lane_id),
+                             array_agg(l.namespace),
+                             array_agg(case when l.tagged then (select i.tags from ff_exec_input i
+                                                                 where i.execution_id = l.execution_id) end),
+                             array_agg(l.lease_id), array_agg(l.lease_epoch), p_worker_id, p_worker_instance_id)
+          from leased l group by l.last_event_ord
     )
     select ff__encode_handle(l.partition_key, l.execution_id, l.current_attempt_index, l.lease_id, l.lease_epoch,
                              l.current_attempt_id),
@@ -57,6 +52,7 @@ begin
            i.payload, i.payload_encoding, i.tags, l.priority, l.current_attempt_index, l.current_attempt_id,
            l.attempt_type, l.lease_id, l.lease_epoch, l.lease_expires_at_ms, l.attempt_timeout_at_ms, l.deadline_at_ms
       from leased l join ff_exec_input i on i.execution_id = any (array[l.execution_id])
+     where (select count(*) from events) > 0 -- runs it
      order by l.n;
 end
 $$;

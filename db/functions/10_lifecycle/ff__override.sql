@@ -14,6 +14,6 @@ begin
                           jsonb_build_object('execution_id', p_execution_id, 'lease_epoch', e.lease_epoch,
                                              'attempt_index', e.current_attempt_index));
     end if;
-    return ff__emit(e, 'operator', 'overridden', null, null, jsonb_build_object('op', p_op));
+    return ff__emit(e, 'operator', 'overridden', null, jsonb_build_object('op', p_op));
 end
 $$;

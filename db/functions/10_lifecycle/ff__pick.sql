@@ -34,7 +34,7 @@ begin
                    c.deadline_at_ms, c.delay_until_ms, c.worker_id, c.worker_instance_id, c.attempt_timeout_ms,
                    c.reserved_until_ms is not null, c.open_waitpoints > 0 or c.stream_open, c.limited,
                    case when not c.tagged then '{}'::jsonb end,
-                   greatest(pg_current_xact_id()::text::bigint, c.last_event_ord), null::bigint, null, null, null, null
+                   greatest(pg_current_xact_id()::text::bigint, c.last_event_ord), null::bigint, null, null
               into e
               from ff_exec_core c
              where c.execution_id = (

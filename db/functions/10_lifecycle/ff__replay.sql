@@ -44,7 +44,7 @@ begin
     if e.flow_id is not null then
         perform ff__replay_member(e);
     end if;
-    e := ff__emit(e, 'operator', 'replayed', p_reason, null,
+    e := ff__emit(e, 'operator', 'replayed', p_reason,
                   jsonb_build_object('branch', case when e.flow_id is null then 'solo' else 'member' end,
                                      'replay_count', replay_count, 'reason', p_reason, 'requested_by', p_requested_by));
     public_state := ff__requeue(e, 'pending_replay_attempt', p_replay_deadline_ms => v_deadline_ms);

@@ -5,6 +5,7 @@
 -- whose edge group is impossible ends skipped, one whose group is pending waits for it; a delay in the future, for
 -- p_reason, else as it stands, else by attempt_state; ready, which wakes the lane. pending_replay_attempt wipes what the
 -- last run left and arms the deadline anew, from p_replay_deadline_ms. p_closed_waitpoints: how many a resume has closed.
+-- p_lease_reason, p_timer: why the lease that e holds is over, as in ff__emit_end.
 -- Returns the public state.
 create or replace function ff__requeue(
     e ff_exec,
@@ -14,7 +15,9 @@ create or replace function ff__requeue(
     p_failure_reason text default null,
     p_failure_category text default null,
     p_replay_deadline_ms bigint default null,
-    p_closed_waitpoints int default 0
+    p_closed_waitpoints int default 0,
+    p_lease_reason text default null,
+    p_timer text default null
 ) returns text
 language plpgsql volatile
 as $$
@@ -31,7 +34,7 @@ begin
     if e.flow_id is not null then
         v_verdict := ff__member_verdict(e);
         if v_verdict = 'cancelled' or v_verdict = 'impossible' and not v_hold and not v_replay then
-            return ff__end_member(e, v_verdict, v_ended);
+            return ff__end_member(e, v_verdict, v_ended, p_lease_reason, p_timer);
         end if;
         v_deps := v_verdict is not null and not v_hold;
     end if;
@@ -76,7 +79,9 @@ begin
         last_transition_at_ms = e.now_ms, last_mutation_at_ms = e.now_ms, last_event_ord = e.ord
      where c.execution_id = e.execution_id
     returning c.public_state into v_state;
-    e := ff__say_lease_end(e);
+    if e.ownership_state = 'leased' then
+        perform ff__emit_end(e, p_lease_reason, p_timer);
+    end if;
     if e.granted and e.lifecycle_phase = 'active' then
         -- A grant to reclaim the attempt has lost its object.
         delete from ff_claim_grant g where g.execution_id = e.execution_id;

@@ -1,17 +1,20 @@
 -- The terminal body: the only way into terminal. The attempt, if one was open, has been ended (ff__end_attempt).
--- One update of the execution, one completion event; a grant is deleted, a slot freed; a member's end is passed on in its flow;
+-- One update of the execution, one event of its completion and of the end of its lease (ff__emit_end); a grant is deleted, a slot freed; a member's end is passed on in its flow;
 -- children of one that did not succeed are cancelled. Whether it has any is asked in the update.
 create or replace function ff__terminate(
     e ff_exec,
     p_outcome text,
     p_reason text default null,
     p_category text default null,
-    p_by text default null
+    p_by text default null,
+    p_lease_reason text default null,
+    p_timer text default null
 ) returns ff_exec
 language plpgsql volatile
 as $$
 declare
     v_children boolean := false;
+    v_event_id bigint;
 begin
     if e.granted then
         delete from ff_claim_grant g where g.execution_id = e.execution_id;
@@ -49,12 +52,12 @@ begin
                        -- A snapshot that may be older than the lock on the execution: cannot be known.
                        or current_setting('transaction_isolation') <> 'read committed') into v_children;
     end if;
-    e := ff__emit(e, 'completion', p_outcome, p_reason, p_outcome);
+    v_event_id := ff__emit_end(e, p_lease_reason, p_timer, p_outcome, p_reason);
     if e.limited then
         perform ff__free_slot(e, true);
     end if;
     if e.flow_id is not null then
-        perform ff__flow_ended(e, p_outcome);
+        perform ff__flow_ended(e, p_outcome, v_event_id);
     end if;
     if v_children then
         perform ff__parent_ended(e.execution_id);

@@ -40,7 +40,7 @@ begin
             return;
         end if;
     elsif p_source = 'operator_override' then
-        e := ff__emit(e, 'operator', 'cancelled', left(coalesce(p_reason, ''), 4096), null,
+        e := ff__emit(e, 'operator', 'cancelled', left(coalesce(p_reason, ''), 4096),
                       jsonb_build_object('cancelled_from', e.public_state));
     end if;
     perform ff__cancel(e, case p_source when 'lease_holder' then 'cancel' else 'override' end,

@@ -22,7 +22,7 @@ begin
     new_priority := greatest(0, least(p_priority, 9000));
     outcome := case when new_priority = old_priority then 'unchanged' else 'changed' end;
     if outcome = 'changed' then
-        e := ff__emit(e, 'operator', 'priority_changed', null, null,
+        e := ff__emit(e, 'operator', 'priority_changed', null,
                       jsonb_build_object('old', old_priority, 'new', new_priority));
         update ff_exec_core c set priority = new_priority, last_mutation_at_ms = e.now_ms, last_event_ord = e.ord
          where c.execution_id = e.execution_id;

@@ -61,7 +61,7 @@ begin
                          and c.open_waitpoints = 0 and not c.stream_open
                     then x.handle = ff__encode_handle(c.partition_key, c.execution_id, c.current_attempt_index, c.lease_id,
                                                       c.lease_epoch, c.current_attempt_id) end
-        returning x.n, c.execution_id, c.partition_key, c.lane_id, c.namespace, c.current_attempt_index, c.tagged,
+        returning x.n, c.execution_id, c.lane_id, c.namespace, c.current_attempt_index, c.tagged,
                   c.last_event_ord, c.limited
     ), attempts as (
         update ff_attempt a set
@@ -69,31 +69,19 @@ begin
             result_encoding = p_result_encoding, release_op = 'complete', release_lease_id = a.lease_id,
             release_lease_epoch = a.lease_epoch, release_at_ms = v_now
           from ended e where a.execution_id = any (array[e.execution_id]) and a.attempt_index = e.current_attempt_index
-        returning e.n, e.execution_id, e.partition_key, e.lane_id, e.namespace, e.current_attempt_index, e.tagged,
-                  e.last_event_ord, a.lease_id, a.lease_epoch, a.worker_id, a.worker_instance_id
-    ), said as materialized (
-        select v.family, v.event_type, v.reason, v.outcome, f.gen
-          from (values (1, 'lease', 'released', 'complete', null), (2, 'completion', 'success', null, 'success'))
-               v(k, family, event_type, reason, outcome)
-          join ff_event_family f
-            on f.family = v.family and v.event_type <> all (f.muted) and '*' <> all (f.muted)
-           and (f.notify <> 'commit' or ff__ring(f.family))
-         order by v.k
-    ), events as (
-        insert into ff_event (
-            family, event_type, gen, ord, occurred_at_ms, execution_id, partition_key, lane_id, namespace, tags,
-            attempt_index, reason, outcome, lease_id, lease_epoch, worker_id, worker_instance_id)
-        select v.family, v.event_type, v.gen, e.last_event_ord, v_now, e.execution_id, e.partition_key, e.lane_id,
-               e.namespace, case when e.tagged then (select i.tags from ff_exec_input i where i.execution_id = e.execution_id)
-                                 else '{}' end,
-               e.current_attempt_index, v.reason, v.outcome,
-               case when v.outcome is null then e.lease_id end, case when v.outcome is null then e.lease_epoch end,
-               case when v.outcome is null then e.worker_id end,
-               case when v.outcome is null then e.worker_instance_id end
-          from attempts e cross join said v -- however they are joined: what is said first of an execution comes first
+        returning e.execution_id, e.lane_id, e.namespace, e.current_attempt_index, e.tagged, e.last_event_ord,
+                  a.lease_id, a.lease_epoch, a.worker_id, a.worker_instance_id
+    ), events as materialized (
+        select ff__emit_many('completion', 'success', null, v_now, e.last_event_ord, array_agg(e.execution_id),
+                             array_agg(e.current_attempt_index), null, array_agg(e.lane_id), array_agg(e.namespace),
+                             array_agg(case when e.tagged then (select i.tags from ff_exec_input i
+                                                                 where i.execution_id = e.execution_id) end),
+                             array_agg(e.lease_id), array_agg(e.lease_epoch), e.worker_id, e.worker_instance_id,
+                             'released', 'complete')
+          from attempts e group by e.last_event_ord, e.worker_id, e.worker_instance_id
     )
     select coalesce(array_agg(e.n::int), '{}'), array_agg(e.execution_id) filter (where e.limited)
-      into v_done, v_limited from ended e;
+      into v_done, v_limited from ended e where (select count(*) from events) > 0; -- runs it
     if v_limited is not null then
         perform ff__free_slots(v_limited, v_now);
     end if;

@@ -46,22 +46,20 @@ begin
            and case when c.ownership_state = 'leased' and c.lease_expires_at_ms > v_now
                     then x.handle = ff__encode_handle(c.partition_key, c.execution_id, c.current_attempt_index, c.lease_id,
                                                       c.lease_epoch, c.current_attempt_id) end
-        returning x.n, c.execution_id, c.partition_key, c.flow_id, c.lane_id, c.namespace, c.current_attempt_index,
+        returning x.n, c.execution_id, c.flow_id, c.lane_id, c.namespace, c.current_attempt_index,
                   c.lease_id, c.lease_epoch, c.lease_expires_at_ms, c.worker_id, c.worker_instance_id, c.tagged,
                   c.last_event_ord
-    ), events as (
-        insert into ff_event (
-            family, event_type, gen, ord, occurred_at_ms, execution_id, partition_key, flow_id, lane_id, namespace, tags,
-            attempt_index, lease_id, lease_epoch, worker_id, worker_instance_id)
-        select 'lease', 'renewed', f.gen, e.last_event_ord, v_now, e.execution_id, e.partition_key, e.flow_id, e.lane_id,
-               e.namespace, case when e.tagged then (select i.tags from ff_exec_input i where i.execution_id = e.execution_id)
-                                 else '{}' end,
-               e.current_attempt_index, e.lease_id, e.lease_epoch, e.worker_id, e.worker_instance_id
-          from renewed e
-         cross join ff_event_family f
-         where f.family = 'lease' and 'renewed' <> all (f.muted) and '*' <> all (f.muted)
+    ), events as materialized (
+        select ff__emit_many('lease', 'renewed', null, v_now, e.last_event_ord, array_agg(e.execution_id),
+                             array_agg(e.current_attempt_index), array_agg(e.flow_id), array_agg(e.lane_id),
+                             array_agg(e.namespace),
+                             array_agg(case when e.tagged then (select i.tags from ff_exec_input i
+                                                                 where i.execution_id = e.execution_id) end),
+                             array_agg(e.lease_id), array_agg(e.lease_epoch), e.worker_id, e.worker_instance_id)
+          from renewed e group by e.last_event_ord, e.worker_id, e.worker_instance_id
     )
-    select array_agg(e.n), array_agg(e.lease_expires_at_ms) into v_places, v_renewed from renewed e;
+    select array_agg(e.n), array_agg(e.lease_expires_at_ms) into v_places, v_renewed from renewed e
+     where (select count(*) from events) > 0; -- runs it
     -- Put in place one by one: a join with the ordinals would be a loop in a loop.
     for v_n in 1..coalesce(cardinality(v_places), 0) loop
         v_expiry[v_places[v_n]] := v_renewed[v_n];

@@ -40,7 +40,7 @@ begin
     else
         outcome := 'revoked';
         reason := p_reason;
-        e := ff__emit(e, 'operator', 'lease_revoked', p_reason, null,
+        e := ff__emit(e, 'operator', 'lease_revoked', p_reason,
                       jsonb_build_object('lease_epoch', e.lease_epoch, 'worker_instance_id', e.worker_instance_id));
         perform ff__revoke(e, p_reason);
     end if;

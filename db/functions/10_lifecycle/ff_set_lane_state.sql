@@ -14,7 +14,6 @@ declare
     v_now bigint;
     v_ord bigint := pg_current_xact_id()::text::bigint;
     v_last bigint;
-    v_gen int;
 begin
     perform ff__check_lane_id(p_lane_id);
     if p_state is null or p_state not in ('active', 'paused', 'draining', 'disabled') then
@@ -47,12 +46,9 @@ begin
             perform ff__wake_lane(p_lane_id);
         end if;
     end if;
-    v_gen := ff__event_gate('operator', 'lane_state_changed');
-    if v_gen is not null then
-        insert into ff_event (family, event_type, gen, ord, occurred_at_ms, lane_id, reason, details)
-        values ('operator', 'lane_state_changed', v_gen, v_ord, v_now, p_lane_id, p_reason,
-                jsonb_build_object('previous_state', previous_state, 'state', p_state));
-    end if;
+    perform ff__emit_other(ff__event_gate('operator', 'lane_state_changed'), 'operator', 'lane_state_changed', v_now, v_ord,
+                           p_reason, jsonb_build_object('previous_state', previous_state, 'state', p_state),
+                           p_lane_id => p_lane_id);
 end
 $$;
 

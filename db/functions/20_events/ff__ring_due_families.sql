@@ -14,8 +14,15 @@ declare
 begin
     for f in select x.* from ff_event_family x where x.notify = 'tick' order by x.family loop
         select max(y.event_id) into v_last
-          from (select x.event_id from ff_event x
-                 where x.family = f.family order by x.gen desc, x.ord desc, x.event_id desc limit 100) y;
+          from (select x.event_id from (
+                    (select x.gen, x.ord, x.event_id from ff_event_log x
+                      where x.family = f.family order by x.gen desc, x.ord desc, x.event_id desc limit 100)
+                    union all
+                    -- Ends of leases that came with a completion.
+                    (select x.gen, x.ord, x.event_id from ff_event_log x
+                      where f.family = 'lease' and x.family = 'completion' and x.lease_type is not null
+                      order by x.gen desc, x.ord desc, x.event_id desc limit 100)) x
+                 order by x.gen desc, x.ord desc, x.event_id desc limit 100) y;
         continue when v_last <= f.notified_event_id or v_last is null;
         -- Who skips locked rows may wait after all, if one caller has changed the row since the statement began and
         -- the next one holds it.

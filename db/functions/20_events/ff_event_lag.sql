@@ -24,10 +24,15 @@ begin
     select max(n.ord), sum(h.held), v_now - min(h.oldest_ms) into newest_ord, held_back, oldest_held_ms
       from ff_event_generation g
      cross join ff_event_family f
-      left join lateral (select x.ord from ff_event x where x.family = f.family and x.gen = g.gen
+     cross join lateral (values (f.family), (case when f.family = 'lease' then 'completion' end)) s(family)
+      left join lateral (select x.ord from ff_event_log x
+                          where x.family = s.family and x.gen = g.gen
+                            and (s.family = f.family or x.lease_type is not null)
                           order by x.ord desc, x.event_id desc limit 1) n on true
-     cross join lateral (select count(*) as held, min(x.occurred_at_ms) as oldest_ms from ff_event x
-                          where x.family = f.family and x.gen = g.gen and x.ord >= horizon) h
+     cross join lateral (select coalesce(sum(coalesce(x.size, 1)), 0) as held, min(x.occurred_at_ms) as oldest_ms
+                           from ff_event_log x
+                          where x.family = s.family and x.gen = g.gen and x.ord >= horizon
+                            and (s.family = f.family or x.lease_type is not null)) h
      where g.id and (p_family is null or f.family = p_family);
     select l.pid, d.datname into holder_pid, holder_database
       from pg_locks l

@@ -9,7 +9,7 @@ language plpgsql volatile security definer
 set search_path from current
 as $$
 begin
-    lock table ff_flow_core, ff_exec_core, ff_lane_registry, ff_worker_registry, ff_event in exclusive mode;
+    lock table ff_flow_core, ff_exec_core, ff_lane_registry, ff_worker_registry, ff_event_log in exclusive mode;
     update ff_flow_core f set last_event_ord = 0;
     update ff_exec_core c set last_event_ord = 0;
     update ff_lane_registry l set last_event_ord = 0;

@@ -1,6 +1,4 @@
--- Locks: the row of ff_event_generation, then the family's (waits for them). The first has the gate that spares the
--- emitter a look at the families: it depends on two of them, so whoever changes one holds it, and always writes it. A
--- caller with an older snapshot gets 40001. Repeatable.
+-- Locks: the family's row (waits for it). Repeatable.
 create or replace function ff_set_event_family(
     p_family text,
     p_muted text[] default null,
@@ -27,7 +25,6 @@ begin
         perform ff__invalid('p_notify', 'must be commit, tick or off');
     end if;
     perform ff__check_time('p_retention_ms', p_retention_ms, p_from_ms => ff_now_ms());
-    perform from ff_event_generation g where g.id for update;
     update ff_event_family f set
         muted = case when p_muted is null then f.muted
                      else array(select distinct t.type from unnest(p_muted) t(type) order by 1) end,
@@ -37,10 +34,6 @@ begin
     returning f.family, f.muted, f.notify, f.retention_ms
          into ff_set_event_family.family, ff_set_event_family.muted, ff_set_event_family.notify,
               ff_set_event_family.retention_ms;
-    update ff_event_generation g set plain = p.plain
-      from (select bool_and(f.muted = '{}' and f.notify <> 'commit') as plain from ff_event_family f
-             where f.family in ('lease', 'completion')) p
-     where g.id;
 end
 $$;
 

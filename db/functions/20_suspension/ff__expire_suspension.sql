@@ -47,14 +47,13 @@ begin
     end if;
     e := ff__emit_wait(e, 'suspension', 'timed_out', s.timeout_behavior, s.suspension_id, s.waitpoint_ids[1]);
     if s.timeout_behavior = 'cancel' then
-        e := ff__end_attempt(e, 'expire', 'ended_cancelled', 'cancelled', null, null, v_reason, 'cancelled', 'cancelled',
+        e := ff__end_attempt(e, 'expire', 'ended_cancelled', 'cancelled', v_reason, 'cancelled', 'cancelled',
                              p_close_reason => 'timed_out_cancel');
         perform ff__terminate(e, 'cancelled', v_reason, null, 'system_timeout_policy');
         return 'cancelled';
     end if;
     e := ff__end_attempt(e, 'expire', 'ended_failure', case s.timeout_behavior when 'fail' then 'failure' else 'expired' end,
-                         null, null, v_reason, 'timeout', 'timeout',
-                         p_close_reason => 'timed_out_' || s.timeout_behavior);
+                         v_reason, 'timeout', 'timeout', p_close_reason => 'timed_out_' || s.timeout_behavior);
     perform ff__terminate(e, case s.timeout_behavior when 'fail' then 'failed' else 'expired' end, v_reason, 'timeout');
     return case s.timeout_behavior when 'fail' then 'failed' else 'expired' end;
 end

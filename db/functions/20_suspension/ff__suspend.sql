@@ -220,7 +220,7 @@ begin
         return;
     end if;
 
-    e := ff__pause_attempt(e, 'suspend', 'suspend', jsonb_build_object('suspension_id', s.suspension_id));
+    e := ff__pause_attempt(e, 'suspend', jsonb_build_object('suspension_id', s.suspension_id));
     update ff_exec_core c set
         lifecycle_phase = 'suspended', ownership_state = 'unowned', eligibility_state = 'not_applicable',
         blocking_reason = ff__blocking_reason(p_reason_code), blocking_detail = left(p_reason_detail, 4096), attempt_state = 'attempt_interrupted',
@@ -232,6 +232,7 @@ begin
         open_waitpoints = c.open_waitpoints + v_fresh,
         last_transition_at_ms = e.now_ms, last_mutation_at_ms = e.now_ms, last_event_ord = e.ord
      where c.execution_id = e.execution_id;
+    perform ff__emit_end(e, 'suspend', null);
     e := ff__emit_wait(e, 'suspension', 'suspended', p_reason_code, s.suspension_id, s.waitpoint_ids[1],
                        jsonb_strip_nulls(jsonb_build_object(
                            'requested_by', p_requested_by, 'waitpoints', cardinality(s.waitpoint_ids),

@@ -28,7 +28,7 @@ begin
                           jsonb_build_object('execution_id', p_execution_id, 'public_state', e.public_state));
     end if;
     public_state := ff__resume(e, ff__open_suspension(e), p_trigger, p_resume_delay_ms, 'operator_resume', session_user);
-    e := ff__emit(e, 'operator', 'resumed', p_trigger, null,
+    e := ff__emit(e, 'operator', 'resumed', p_trigger,
                   jsonb_build_object('resumed_by', session_user, 'delay_ms', p_resume_delay_ms));
     outcome := 'resumed';
     delay_until_ms := e.now_ms + nullif(p_resume_delay_ms, 0);

@@ -50,7 +50,7 @@ begin
     insert into ff_waitpoint_hmac (kid, secret, active, installed_at_ms) values (p_new_kid, v_secret, true, v_now)
     on conflict do nothing;
     outcome := 'rotated';
-    perform ff__say_operator('hmac_rotated', v_now,
+    perform ff__emit_operator('hmac_rotated', v_now,
                              jsonb_build_object('previous_kid', previous_kid, 'new_kid', new_kid));
     select count(*) into v_open from ff_waitpoint w
      where w.token_kid = previous_kid and w.state in ('pending', 'active');

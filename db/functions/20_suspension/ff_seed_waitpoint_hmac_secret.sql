@@ -35,7 +35,7 @@ begin
     -- Under the lock only an old snapshot can miss a key: the conflict is a serialization failure then.
     insert into ff_waitpoint_hmac (kid, secret, active, installed_at_ms) values (p_kid, v_secret, true, v_now)
     on conflict do nothing;
-    perform ff__say_operator('hmac_seeded', v_now, jsonb_build_object('kid', p_kid));
+    perform ff__emit_operator('hmac_seeded', v_now, jsonb_build_object('kid', p_kid));
     outcome := 'seeded';
     active := true;
 end

@@ -12,6 +12,9 @@ declare
     v_plain uuid[];
     v_attempted uuid[];
     v_others uuid[];
+    v_said uuid[] := '{}'::uuid[];
+    v_event_ids bigint[] := '{}'::bigint[];
+    g record;
     v_count int;
     v_id uuid;
 begin
@@ -24,45 +27,52 @@ begin
               from unnest(p_ids) u(id) join ff_exec_core c on c.execution_id = u.id
              where case when c.lifecycle_phase <> 'terminal'
                         then ff__covered(f.cancellation_policy, c.ownership_state, c.lease_expires_at_ms, v_now) end) x;
+    -- Before the rows change: they still say which lease ends.
+    for g in
+        select v.lease_type,
+               case when v.lease_type = 'released' then 'cancel'
+                    when v.lease_type is null then null
+                    when c.deadline_at_ms <= v_now then 'execution_deadline'
+                    when c.attempt_timeout_at_ms <= v_now then 'attempt_timeout' else 'ttl' end as lease_reason,
+               case when v.lease_type is not null then c.worker_id end as worker_id,
+               case when v.lease_type is not null then c.worker_instance_id end as worker_instance_id,
+               greatest(v_xid, c.last_event_ord) as ord,
+               array_agg(c.execution_id order by c.execution_id) as ids,
+               array_agg(c.current_attempt_index order by c.execution_id) as attempt_indexes,
+               array_agg(c.flow_id order by c.execution_id) as flow_ids,
+               array_agg(c.lane_id order by c.execution_id) as lane_ids,
+               array_agg(c.namespace order by c.execution_id) as namespaces,
+               array_agg(case when c.tagged then (select i.tags from ff_exec_input i
+                                                   where i.execution_id = c.execution_id) end
+                         order by c.execution_id) as tag_sets,
+               array_agg(c.lease_id order by c.execution_id) as lease_ids,
+               array_agg(c.lease_epoch order by c.execution_id) as lease_epochs
+          from unnest(v_plain) u(id) join ff_exec_core c on c.execution_id = u.id
+         cross join lateral (select case when c.ownership_state <> 'leased' then null
+                                         when c.lease_expires_at_ms > v_now then 'released' else 'expired' end) v(lease_type)
+         group by 1, 2, 3, 4, 5
+    loop
+        v_said := v_said || g.ids;
+        v_event_ids := v_event_ids || ff__emit_many(
+            'completion', 'cancelled', f.cancel_reason, v_now, g.ord, g.ids, g.attempt_indexes, g.flow_ids, g.lane_ids,
+            g.namespaces, g.tag_sets, case when g.lease_type is not null then g.lease_ids end,
+            case when g.lease_type is not null then g.lease_epochs end, g.worker_id, g.worker_instance_id, g.lease_type,
+            g.lease_reason, not v_bare);
+    end loop;
     if v_attempted is not null then
-        with ended as (
-            update ff_attempt a set
-                state = 'ended_cancelled', outcome = 'cancelled', ended_at_ms = v_now, failure_reason = f.cancel_reason,
-                failure_category = 'cancelled', classification = 'cancelled',
-                -- Paused: the record of the pause stays, its holder may still replay it.
-                result = case when c.lease_id is null then a.result end,
-                result_encoding = case when c.lease_id is null then a.result_encoding end,
-                release_op = case when c.lease_id is null then a.release_op else 'override' end,
-                release_lease_id = coalesce(c.lease_id, a.release_lease_id),
-                release_lease_epoch = case when c.lease_id is null then a.release_lease_epoch else c.lease_epoch end,
-                release_at_ms = case when c.lease_id is null then a.release_at_ms else v_now end,
-                release_detail = case when c.lease_id is null then a.release_detail end
-              from unnest(v_attempted) u(id) join ff_exec_core c on c.execution_id = u.id
-             where a.execution_id = c.execution_id and a.attempt_index = c.current_attempt_index
-            returning c.execution_id, c.partition_key, c.lane_id, c.namespace, c.tagged, c.current_attempt_index,
-                      c.last_event_ord, c.ownership_state, c.lease_id, c.lease_epoch, c.lease_expires_at_ms, c.worker_id,
-                      c.worker_instance_id, c.deadline_at_ms, c.attempt_timeout_at_ms
-        )
-        insert into ff_event (
-            family, event_type, gen, ord, occurred_at_ms, execution_id, partition_key, flow_id, lane_id, namespace, tags,
-            attempt_index, reason, lease_id, lease_epoch, worker_id, worker_instance_id)
-        select 'lease', v.event_type, y.gen, greatest(v_xid, e.last_event_ord), v_now, e.execution_id, e.partition_key,
-               f.flow_id, e.lane_id, e.namespace,
-               case when e.tagged then (select i.tags from ff_exec_input i where i.execution_id = e.execution_id)
-                    else '{}' end,
-               e.current_attempt_index,
-               case when v.event_type = 'released' then 'cancel'
-                    when e.deadline_at_ms <= v_now then 'execution_deadline'
-                    when e.attempt_timeout_at_ms <= v_now then 'attempt_timeout' else 'ttl' end,
-               e.lease_id, e.lease_epoch, e.worker_id, e.worker_instance_id
-          from ended e
-         cross join lateral (
-               select case when e.lease_expires_at_ms > v_now then 'released' else 'expired' end as event_type) v
-         cross join ff_event_family y
-         where e.ownership_state = 'leased'
-           and y.family = 'lease' and v.event_type <> all (y.muted) and '*' <> all (y.muted)
-           and (y.notify <> 'commit' or ff__ring(y.family))
-         order by e.execution_id;
+        update ff_attempt a set
+            state = 'ended_cancelled', outcome = 'cancelled', ended_at_ms = v_now, failure_reason = f.cancel_reason,
+            failure_category = 'cancelled', classification = 'cancelled',
+            -- Paused: the record of the pause stays, its holder may still replay it.
+            result = case when c.lease_id is null then a.result end,
+            result_encoding = case when c.lease_id is null then a.result_encoding end,
+            release_op = case when c.lease_id is null then a.release_op else 'override' end,
+            release_lease_id = coalesce(c.lease_id, a.release_lease_id),
+            release_lease_epoch = case when c.lease_id is null then a.release_lease_epoch else c.lease_epoch end,
+            release_at_ms = case when c.lease_id is null then a.release_at_ms else v_now end,
+            release_detail = case when c.lease_id is null then a.release_detail end
+          from unnest(v_attempted) u(id) join ff_exec_core c on c.execution_id = u.id
+         where a.execution_id = c.execution_id and a.attempt_index = c.current_attempt_index;
     end if;
 
     with ended as (
@@ -79,27 +89,11 @@ begin
             last_mutation_at_ms = v_now, last_event_ord = greatest(v_xid, c.last_event_ord)
           from unnest(v_plain) u(id)
          where c.execution_id = u.id
-        returning c.execution_id, c.partition_key, c.lane_id, c.namespace, c.tagged, c.current_attempt_index,
-                  c.last_event_ord
-    ), events as (
-        insert into ff_event (
-            family, event_type, gen, ord, occurred_at_ms, execution_id, partition_key, flow_id, lane_id, namespace, tags,
-            attempt_index, reason, outcome)
-        select y.family, 'cancelled', y.gen, e.last_event_ord, v_now, e.execution_id, e.partition_key, f.flow_id,
-               e.lane_id, e.namespace,
-               case when e.tagged then (select i.tags from ff_exec_input i where i.execution_id = e.execution_id)
-                    else '{}' end,
-               e.current_attempt_index, f.cancel_reason, 'cancelled'
-          from ended e
-         cross join ff_event_family y
-         where y.family = 'completion' and 'cancelled' <> all (y.muted) and '*' <> all (y.muted)
-           and (y.notify <> 'commit' or ff__ring(y.family))
-         order by e.execution_id
-        returning event_id, execution_id
+        returning c.execution_id
     ), noted as (
         insert into ff_flow_dispatch (event_id, flow_id, execution_id, outcome, created_at_ms, next_dispatch_at_ms)
-        select coalesce(v.event_id, nextval('ff_event_id_seq')), f.flow_id, e.execution_id, 'cancelled', v_now, v_now
-          from ended e left join events v on v.execution_id = e.execution_id
+        select coalesce(v.event_id, nextval('ff_event_id_seq')), f.flow_id, v.id, 'cancelled', v_now, v_now
+          from unnest(v_said, v_event_ids) v(id, event_id)
          where not v_bare
     ), parents as (
         insert into ff_child_work (parent_id, action)

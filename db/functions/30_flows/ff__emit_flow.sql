@@ -8,19 +8,20 @@ language plpgsql volatile
 as $$
 declare
     v_gen int := ff__event_gate(p_family, p_event_type);
+    v_namespace text;
+    v_tags jsonb;
+    v_ord bigint;
 begin
     if v_gen is null then
         return;
     end if;
-    with f as (
-        update ff_flow_core x
-           set last_event_ord = greatest(pg_current_xact_id()::text::bigint, x.last_event_ord), last_mutation_at_ms = p_now_ms
-         where x.flow_id = p_flow_id
-        returning x.flow_id, x.partition_key, x.namespace, x.tags, x.last_event_ord)
-    insert into ff_event (
-        family, event_type, gen, ord, occurred_at_ms, flow_id, partition_key, namespace, tags, reason, details)
-    select p_family, p_event_type, v_gen, f.last_event_ord, p_now_ms, f.flow_id, f.partition_key, f.namespace, f.tags,
-           p_reason, p_details
-      from f;
+    update ff_flow_core x
+       set last_event_ord = greatest(pg_current_xact_id()::text::bigint, x.last_event_ord), last_mutation_at_ms = p_now_ms
+     where x.flow_id = p_flow_id
+    returning x.namespace, x.tags, x.last_event_ord into v_namespace, v_tags, v_ord;
+    if found then
+        perform ff__emit_other(v_gen, p_family, p_event_type, p_now_ms, v_ord, p_reason, p_details, v_namespace, v_tags,
+                               p_flow_id);
+    end if;
 end
 $$;

@@ -41,12 +41,12 @@ begin
                         when g.group_state = 'impossible' then 'skipped' else 'ready' end;
         v_detail := jsonb_build_object('outcome', outcome, 'pending_children', pending_children);
         if outcome = 'waiting' then
-            perform ff__requeue(ff__pause_attempt(e, v_op, v_op, v_detail), 'attempt_interrupted');
+            perform ff__requeue(ff__pause_attempt(e, v_op, v_detail), 'attempt_interrupted', p_lease_reason => v_op);
         elsif outcome = 'skipped' then
             perform ff__terminate(
-                ff__end_attempt(e, v_op, 'ended_cancelled', 'skipped', v_op, null, 'dependency_impossible', 'skipped',
-                                'cancelled', p_release_detail => v_detail),
-                'skipped', 'dependency_impossible');
+                ff__end_attempt(e, v_op, 'ended_cancelled', 'skipped', 'dependency_impossible', 'skipped', 'cancelled',
+                                p_release_detail => v_detail),
+                'skipped', 'dependency_impossible', p_lease_reason => v_op);
         end if;
     end if;
     if p_override and outcome = 'ready' then

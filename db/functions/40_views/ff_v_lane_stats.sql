@@ -1,23 +1,28 @@
 -- What is on each lane. Ready work is counted in its index alone; what runs or is delayed, by its index and the rows.
--- The rate comes from the newest completions, at most 10000 of them: if that many happened within a minute, from the
+-- The rate comes from the newest completions, about 10000 of them: if that many happened within a minute, from the
 -- time that they cover. Asked for one lane, it reads that lane alone, and the same completions.
 create or replace view ff_v_lane_stats as
 with recent as materialized (
-    select e.lane_id, e.occurred_at_ms
-      from ff_event e
-     where e.family = 'completion' and e.gen = (select g.gen from ff_event_generation g where g.id)
-     order by e.ord desc, e.event_id desc limit 10000
+    select x.lane_id, x.lane_ids, x.occurred_at_ms, x.size
+      from (select e.lane_id, e.lane_ids, e.occurred_at_ms, coalesce(e.size, 1) as size,
+                   sum(coalesce(e.size, 1)) over (order by e.ord desc, e.event_id desc
+                                                  rows between unbounded preceding and current row) as total
+              from ff_event_log e
+             where e.family = 'completion' and e.gen = (select g.gen from ff_event_generation g where g.id)
+             order by e.ord desc, e.event_id desc limit 10000) x
+     where x.total - x.size < 10000
 ), span as materialized (
     select t.ms as now_ms,
-           case when (select count(*) from recent) = 10000
+           case when (select sum(r.size) from recent r) >= 10000
                 then greatest((select min(r.occurred_at_ms) from recent r), t.ms - 60000)
                 else t.ms - 60000 end as from_ms
       from (select ff_now_ms() as ms) t
 ), rate as materialized (
-    select r.lane_id, count(*) as ended
-      from recent r, span s
-     where r.occurred_at_ms >= s.from_ms
-     group by r.lane_id
+    select coalesce(u.lane_id, r.lane_id) as lane_id, sum(case when u.lane_id is null then r.size else 1 end) as ended
+      from span s
+      join recent r on r.occurred_at_ms >= s.from_ms
+      left join lateral unnest(r.lane_ids) u(lane_id) on true
+     group by coalesce(u.lane_id, r.lane_id)
 )
 select l.lane_id,
        l.state,
