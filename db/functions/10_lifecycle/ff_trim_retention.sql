@@ -10,9 +10,6 @@ create or replace function ff_trim_retention(
     out more boolean
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     v_own bigint;
@@ -20,7 +17,7 @@ declare
     v_ids uuid[];
     b ff_sweep;
 begin
-    perform ff__check_time('p_retention_ms', p_retention_ms, p_from_ms => ff_now_ms());
+    perform ff__check_time('p_retention_ms', p_retention_ms, p_from_ms => ff__now_ms());
     perform ff__check_limit(p_limit, 100000);
     if p_lane_id is not null then
         perform ff__check_lane_id(p_lane_id);

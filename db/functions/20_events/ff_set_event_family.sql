@@ -12,7 +12,6 @@ create or replace function ff_set_event_family(
     out retention_ms bigint
 )
 language plpgsql volatile security definer
-set search_path from current
 as $$
 declare
     v_unknown text;
@@ -26,7 +25,7 @@ begin
     elsif p_notify not in ('commit', 'tick', 'off') then
         perform ff__invalid('p_notify', 'must be commit, tick or off');
     end if;
-    perform ff__check_time('p_retention_ms', p_retention_ms, p_from_ms => ff_now_ms());
+    perform ff__check_time('p_retention_ms', p_retention_ms, p_from_ms => ff__now_ms());
     perform from ff_event_generation g where g.id for update;
     update ff_event_family f set
         muted = case when p_muted is null then f.muted

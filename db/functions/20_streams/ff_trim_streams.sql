@@ -1,9 +1,6 @@
 -- Locks: the frames it deletes (skip locked). Never waits.
 create or replace function ff_trim_streams(p_limit int default 1000, out processed int, out errors int, out more boolean)
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     b ff_sweep := ff__sweep_open('trim_streams', p_limit);

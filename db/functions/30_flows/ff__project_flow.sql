@@ -7,7 +7,7 @@ begin
     if not found then
         return case when exists (select from ff_flow_core f where f.flow_id = p_flow_id) then 'busy' else 'idle' end;
     end if;
-    perform ff_project_flow_summary(p_flow_id);
+    perform @extschema@.ff_project_flow_summary(p_flow_id);
     return 'done';
 end
 $$;

@@ -8,7 +8,7 @@ create or replace function ff__trim_flows(
 language plpgsql stable
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
 begin
     return array(
         select x.flow_id

@@ -11,7 +11,7 @@ declare
 begin
     perform ff__check_limit(p_limit, 100000);
     b.name := p_name;
-    b.now_ms := ff_now_ms();
+    b.now_ms := ff__now_ms();
     b.retention_ms := p_retention_ms;
     b.retention_failed_ms := p_retention_failed_ms;
     b.from_ms := 0;

@@ -11,7 +11,7 @@ declare
 begin
     select x.* into w from ff_worker_registry x
      where x.namespace = v_namespace and x.worker_instance_id = v_instance for update skip locked;
-    v_now := ff_now_ms();
+    v_now := ff__now_ms();
     if not found then
         return case when exists (select from ff_worker_registry x where x.namespace = v_namespace
                                                                     and x.worker_instance_id = v_instance)

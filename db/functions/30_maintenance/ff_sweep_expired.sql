@@ -1,11 +1,6 @@
 -- Locks: the executions whose slots it drops, the rows it deletes, without waiting. Safe to run many at once.
 create or replace function ff_sweep_expired(p_limit int default 200, out processed int, out errors int, out more boolean)
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     b ff_sweep := ff__sweep_open('sweep_expired', p_limit);

@@ -4,13 +4,9 @@ create or replace function ff_fire_schedules(
     p_limit int default 200, out processed int, out errors int, out more boolean
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_moved boolean := false;
     v_ids text[];
     v_seen text[] := '{}'::text[];
@@ -33,7 +29,7 @@ begin
         foreach v_id in array v_ids loop
             exit when processed >= p_limit;
             select x.* into s from ff_schedule x where x.schedule_id = v_id for update skip locked;
-            v_now := ff_now_ms();
+            v_now := ff__now_ms();
             -- Somebody else has it, or has had it.
             if s.due_at_ms is null or s.due_at_ms > v_now then
                 v_busy := v_busy + 1;
@@ -69,7 +65,7 @@ begin
         -- Behind schedules that are busy there may be others.
         exit when v_busy = 0 or cardinality(v_ids) < p_limit or processed + errors >= p_limit;
     end loop;
-    v_now := ff_now_ms();
+    v_now := ff__now_ms();
     -- If others hold all that is due, they go on with it.
     more := v_moved and exists (select from ff_schedule x where x.due_at_ms <= v_now);
 end

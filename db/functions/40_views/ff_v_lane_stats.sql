@@ -12,7 +12,7 @@ with recent as materialized (
            case when (select count(*) from recent) = 10000
                 then greatest((select min(r.occurred_at_ms) from recent r), t.ms - 60000)
                 else t.ms - 60000 end as from_ms
-      from (select ff_now_ms() as ms) t
+      from (select @extschema@.ff_now_ms() as ms) t
 ), rate as materialized (
     select r.lane_id, count(*) as ended
       from recent r, span s
