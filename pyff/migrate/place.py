@@ -18,13 +18,18 @@ class Place:
     private: str = "ff"
 
     @property
+    def hidden(self) -> str:
+        """The private schema, quoted."""
+        return _identifier(self.private)
+
+    @property
     def callers(self) -> str:
         """The schema of the callers, quoted."""
         return _identifier(self.schema)
 
     def of(self, name: str) -> str:
         """The table `name` of the private schema, for a query."""
-        return f"{_identifier(self.private)}.{name}"
+        return f"{self.hidden}.{name}"
 
     def enter(self) -> str:
         """The statements with which a transaction begins that works on these schemas."""
@@ -32,7 +37,7 @@ class Place:
 
     def look_here(self) -> str:
         """For statements that run in no transaction. A pooler in transaction mode may send them elsewhere: they fail."""
-        return f"set search_path = {_identifier(self.private)}, pg_temp"
+        return f"set search_path = {self.hidden}, pg_temp"
 
 
 def choose(schema: str | None, private: str | None) -> str:
@@ -48,6 +53,14 @@ def find(conn: psycopg.Connection[Any], schema: str | None = None, private: str 
     row = conn.cursor(row_factory=tuple_row).execute(statements.PLACE, {"schema": schema, "private": private})
     found = row.fetchone()
     return Place(*found) if found and found[0] else None
+
+
+def show_private(conn: psycopg.Connection[Any]) -> None:
+    """Adds the private schema to the end of this session's search_path, for the owner who looks at tables."""
+    place = find(conn)
+    if place is not None:
+        extended = "select set_config('search_path', concat_ws(', ', nullif(current_setting('search_path'), ''), %s::text), false)"
+        conn.execute(extended, [place.hidden])
 
 
 def _chosen(schema: str, private: str) -> str:
