@@ -53,7 +53,7 @@ PLACE: Final = f"""\
 select s.name::text,
        coalesce(%(private)s,
                 (select n.nspname from pg_namespace n
-                  where obj_description(n.oid, 'pg_namespace') = format('{_MARK.replace("%", "%%")}', s.name)),
+                  where obj_description(n.oid, 'pg_namespace') = format('{_MARK.replace("%", "%%")}', coalesce(s.name, ''))),
                 'ff')::text
   from (select coalesce(%(schema)s, current_schema())) s (name)"""  # noqa: S608
 
