@@ -11,6 +11,7 @@ import psycopg
 
 from bench.server import SETTINGS, Connection, head, p99
 from pyff.migrate import migrate
+from pyff.migrate.place import show_private
 from pyff.postgres import temporary
 
 LANES = 4
@@ -59,6 +60,7 @@ def main(argv: list[str] | None = None) -> int:
             " table + indexes; rows, dead rows and the share of HOT updates of the first table",
         )
         with psycopg.connect(server.dsn, autocommit=True) as conn:
+            show_private(conn)
             for (family,) in conn.execute("select family from ff_event_family").fetchall():
                 conn.execute(
                     "select ff_set_event_family(%s, p_retention_ms => %s)", [family, int(args.retain * 1000)]

@@ -101,6 +101,15 @@ def way_in(pg_server: SimpleNamespace) -> Iterator[Callable[[str], str]]:
         yield way
 
 
+def looking_behind(conn: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
+    """Tests look at tables and helpers too. Who may not use the private schema does not find them all the same."""
+    if not modes.PGBOUNCER:  # there tests/pgbouncer.py has set it for every connection to the server
+        autocommit, conn.autocommit = conn.autocommit, True
+        conn.execute("set search_path = public, ff")
+        conn.autocommit = autocommit
+    return conn
+
+
 @pytest.fixture(scope="session")
 def shared(
     pg_template: Any, worker_id: str, way_in: Callable[[str], str]
@@ -115,7 +124,7 @@ def shared(
             )
         )
         with psycopg.connect(way_in(make_conninfo(os.environ["PYFF_TEST_DSN"], dbname=name))) as conn:
-            yield conn
+            yield looking_behind(conn)
         admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
 
@@ -129,11 +138,11 @@ def db(request: pytest.FixtureRequest) -> Iterator[psycopg.Connection[Any]]:
     if {"connect", "dsn"} & set(request.fixturenames):
         if modes.PGBOUNCER:
             with psycopg.connect(request.getfixturevalue("dsn"), autocommit=True) as pooled_clone:
-                yield pooled_clone
+                yield looking_behind(pooled_clone)
             return
         clone = request.getfixturevalue("pg_clone")
         clone.autocommit = True
-        yield clone
+        yield looking_behind(clone)
         return
     conn = request.getfixturevalue("shared")
     conn.execute("select")  # opens the transaction
@@ -158,7 +167,7 @@ def connect(dsn: str) -> Iterator[Connect]:
 
     def open_one(**options: Any) -> psycopg.Connection[Any]:
         opened.append(psycopg.connect(dsn, **{"autocommit": True, **options}))
-        return opened[-1]
+        return looking_behind(opened[-1])
 
     yield open_one
     for connection in opened:

@@ -36,7 +36,7 @@ def way(server: str) -> Iterator[Callable[[str], str]]:
     if not PGBOUNCER:
         yield lambda dsn: dsn
         return
-    with pooled(server, size=60, kept=0) as pooler:
+    with pooled(server, size=60, kept=0, behind=True) as pooler:
         yield lambda dsn: through(pooler, dsn)
 
 
@@ -86,7 +86,7 @@ def _patch(cls: Any) -> None:
 
 
 _REAL = "floor(date_part('epoch', pg_catalog.clock_timestamp()) * 1000)::bigint"
-_CLOCKS = {"coarse": f"{_REAL} / {{0}} * {{0}}", "leaping": f"{_REAL} + nextval('test_leap') * {{0}}"}
+_CLOCKS = {"coarse": f"{_REAL} / {{0}} * {{0}}", "leaping": f"{_REAL} + nextval('public.test_leap') * {{0}}"}
 
 
 def bend_time(conninfo: str) -> None:
@@ -96,6 +96,7 @@ def bend_time(conninfo: str) -> None:
     kind, ms = TIME.split()
     clock = _CLOCKS[kind].format(int(ms))
     with psycopg.connect(conninfo, autocommit=True) as conn:
+        conn.execute("set search_path = public, ff")
         conn.execute("create sequence test_leap; grant usage on sequence test_leap to public")
         conn.execute("create sequence test_mint increment -1 minvalue 0 maxvalue 4095 cycle")
         conn.execute(
@@ -103,10 +104,10 @@ def bend_time(conninfo: str) -> None:
         )
         conn.execute(
             """
-            create or replace function ff__mint_id(p_now_ms bigint, p_partition int default null) returns uuid
+            create or replace function ff.ff__mint_id(p_now_ms bigint, p_partition int default null) returns uuid
             language sql volatile as $$
                 select (lpad(to_hex(p_now_ms & 281474976710655), 12, '0')
-                        || '7' || lpad(to_hex(nextval('test_mint')), 3, '0')
+                        || '7' || lpad(to_hex(nextval('public.test_mint')), 3, '0')
                         || substr(gen_random_uuid()::text, 20, 15)
                         || lpad(to_hex(coalesce(p_partition, floor(random() * 256)::int)), 2, '0'))::uuid
             $$

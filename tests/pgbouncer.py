@@ -26,11 +26,13 @@ def through(pooler: str, dsn: str) -> str:
 
 
 @contextmanager
-def pooled(dsn: str, *, size: int = 2, kept: int = 2) -> Iterator[str]:
+def pooled(dsn: str, *, size: int = 2, kept: int = 2, behind: bool = False) -> Iterator[str]:
     """The DSN through a pooler with that many server connections for each user and database, used in turn.
 
     PgBouncer opens `kept` of them without a client's request. That must be 0 where databases are dropped: a
     connection to a database that is gone makes PgBouncer reject its clients for 15 seconds (server_login_retry).
+
+    `behind`: sessions find the private schema too, as those of conftest.py do.
 
     PgBouncer looks logins up in the server, which must trust whoever comes by its socket.
     """
@@ -41,7 +43,8 @@ def pooled(dsn: str, *, size: int = 2, kept: int = 2) -> Iterator[str]:
     directory = Path(tempfile.mkdtemp(prefix="pyff-pooler-"))
     (directory / "users.txt").write_text(f'"{user}" ""\n')
     (directory / "pgbouncer.ini").write_text(
-        f"[databases]\n* = host={host} port={target.get('port', 5432)} auth_user={user}\n"
+        f"[databases]\n* = host={host} port={target.get('port', 5432)} auth_user={user}"
+        f"{' connect_query=' + repr('set search_path = public, ff') if behind else ''}\n"
         f"[pgbouncer]\nlisten_addr =\nlisten_port = {PORT}\nunix_socket_dir = {directory}\n"
         f"auth_type = trust\nauth_file = {directory}/users.txt\n"
         f"pool_mode = transaction\ndefault_pool_size = {size}\nmin_pool_size = {kept}\nserver_round_robin = 1\n"

@@ -58,12 +58,15 @@ begin
     for v_role in select r.rolname from pg_roles r
                    where r.rolname in ('ff_reader', 'ff_producer', 'ff_worker', 'ff_signaler', 'ff_operator', 'ff_admin')
     loop
-        execute format('grant usage on schema %I to %I', current_schema(), v_role);
+        execute format('grant usage on schema %s to %I', '@extschema@', v_role);
+        execute format('revoke all on schema %I from %I', current_schema(), v_role);
     end loop;
+    execute format('revoke all on schema %I from public', current_schema());  -- the private one
     for v_routine in
         select p.oid::regprocedure as signature, p.proname::text as name
           from pg_proc p
-         where p.pronamespace = quote_ident(current_schema())::regnamespace and p.proname like E'ff\\_%'
+         where p.pronamespace in ('@extschema@'::regnamespace, quote_ident(current_schema())::regnamespace)
+           and p.proname like E'ff\\_%'
     loop
         execute format('revoke all on routine %s from public', v_routine.signature);
         foreach v_role in array '{ff_reader,ff_producer,ff_worker,ff_signaler,ff_operator,ff_admin}'::text[] loop
@@ -82,7 +85,7 @@ begin
     end loop;
     for v_view in
         select c.oid::regclass::text from pg_class c
-         where c.relnamespace = quote_ident(current_schema())::regnamespace and c.relname like E'ff\\_v\\_%' and c.relkind = 'v'
+         where c.relnamespace = '@extschema@'::regnamespace and c.relname like E'ff\\_v\\_%' and c.relkind = 'v'
     loop
         execute format('revoke all on %s from public', v_view);
         foreach v_role in array '{ff_reader,ff_producer,ff_worker,ff_signaler,ff_operator,ff_admin}'::text[] loop

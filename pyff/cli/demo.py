@@ -21,7 +21,7 @@ def register(commands: Commands) -> None:
         "Starts the kept server (or uses --dsn or PYFF_DSN), migrates it and makes a newsletter: a flow, a rate limit, "
         "a stream, a crash, an approval, a retry, a budget, each with the SQL to look at it. Colour on a terminal, "
         "unless NO_COLOR is set. --json prints only where to look at what was done, as one object.",
-        "pyff demo --keep && pyff sql 'table ff_exec_core'",
+        "pyff demo --keep && pyff sql 'table ff_v_execution'",
     )
     parser.add_argument("--keep", action="store_true", help="leave the server running")
     parser.set_defaults(run=run)
@@ -60,7 +60,7 @@ a task of your own, in five minutes: docs/quickstart.md
 look further:
   {connect}
   \df+ ff_*
-  select * from ff_event where namespace = '{namespace}' order by event_id;
+  select * from ff_v_event where namespace = '{namespace}' order by event_id;
   select * from ff_create_execution(p_lane_id => 'default');
   select * from ff_claim(p_lane_id => 'default', p_worker_id => 'me', p_worker_instance_id => 'me-1');
   select * from ff_complete(p_handle => '...the handle of the claim...');

@@ -19,10 +19,22 @@ def register(commands: Commands) -> None:
         commands,
         "migrate",
         "install pyff into a database, or bring it up to this release",
-        "Installs pyff into the first schema of the search_path, or brings it up to this release. Safe to repeat.",
+        "Installs pyff, or brings it up to this release. Safe to repeat. Functions and views go into the schema that callers"
+        " use, tables and helpers into a private one.",
         "pyff migrate --dsn postgresql://localhost/app",
+        "pyff migrate --schema jobs",
         "pyff migrate --check || echo 'not current'",
         "pyff migrate --sql > pyff.sql",
+    )
+    parser.add_argument(
+        "--schema",
+        metavar="NAME",
+        help="for functions and views; it must exist (default: the first one of the search_path; with --sql public)",
+    )
+    parser.add_argument(
+        "--private-schema",
+        metavar="NAME",
+        help="for tables and helpers; only a second installation in a database needs to name another one (default: ff)",
     )
     parser.add_argument(
         "--no-roles", action="store_true", help="create no roles; grant only to those that exist"
@@ -47,13 +59,14 @@ def register(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     from pyff.migrate import Status, check, migrate, render_sql, rollback
 
+    place = {"schema": args.schema, "private_schema": args.private_schema}
     if args.sql:
-        sys.stdout.write(render_sql(roles=not args.no_roles))
+        sys.stdout.write(render_sql(**place, roles=not args.no_roles))
         return 0
     dsn = find(args)
     open_one(dsn).close()  # says best what is wrong with a connection
     if args.check:
-        state = check(dsn)
+        state = check(dsn, **place)
         _print(args, str(state), dataclasses.asdict(state))
         return 0 if state.status is Status.CURRENT else 1
     if args.rollback_to is not None:
@@ -62,10 +75,10 @@ def run(args: argparse.Namespace) -> int:
                 f"rolling back to {args.rollback_to} destroys the data of every later migration",
                 hint="add --yes if that is what you want",
             )
-        undone = rollback(dsn, args.rollback_to)
+        undone = rollback(dsn, args.rollback_to, **place)
         _print(args, "undone: " + (", ".join(undone) or "nothing"), {"undone": undone})
         return 0
-    report = migrate(dsn, roles=not args.no_roles)
+    report = migrate(dsn, **place, roles=not args.no_roles)
     _print(args, _told(report), dataclasses.asdict(report))
     return 0
 

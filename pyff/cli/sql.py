@@ -22,7 +22,7 @@ def register(commands: Commands) -> None:
         "Without a statement it opens psql on the database that the other commands use. With one, or several, which "
         "are one transaction unless they commit themselves, it runs that and prints the rows; psql is not needed.",
         "pyff sql 'select * from ff_check_invariants()'",
-        "pyff sql --json 'table ff_setting'",
+        "pyff sql --json 'table ff_v_lane'",
         "pyff sql < report.sql",
     )
     parser.add_argument("statement", nargs="?", type=text, help="- reads it from the input")

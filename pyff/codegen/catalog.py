@@ -11,6 +11,7 @@ from psycopg.rows import TupleRow, args_row, tuple_row
 
 from pyff.codegen.comment import Comment, parse
 from pyff.failure import Failure
+from pyff.migrate.place import Place, find
 
 _FUNCTIONS = r"""
 select p.oid, p.proname, p.proretset, format_type(p.prorettype, null),
@@ -36,7 +37,7 @@ where p.oid = %s
 order by a.position
 """
 
-_ERRORS = "select sqlstate, class, kind, retryable, description, hint from ff_error_code order by sqlstate"
+_ERRORS = "select sqlstate, class, kind, retryable, description, hint from {} order by sqlstate"
 
 _CONSTANT = re.compile(r"""\(?(NULL|true|false|-?[0-9.]+|'([^'\\]|'')*')\)?(::[a-z ]+(\[\])?)?""")
 
@@ -99,8 +100,9 @@ def routines(conn: Connection[object]) -> list[Function]:
 
 
 def error_codes(conn: Connection[object]) -> list[ErrorCode]:
+    place = find(conn) or Place()
     with conn.cursor(row_factory=args_row(ErrorCode)) as cursor:
-        return cursor.execute(_ERRORS).fetchall()
+        return cursor.execute(_ERRORS.format(place.of("ff_error_code")).encode()).fetchall()
 
 
 @contextmanager

@@ -7,13 +7,15 @@ from pyff.doctor.patient import Finding, Patient, run_sql
 ROW_BYTES = 8192  # no table of the engine has rows that large on average, out-of-line values apart
 
 _TABLES = r"""
-select c.oid::regclass::text as name, s.n_dead_tup as dead, s.n_live_tup as live,
+select format('%%I.%%I', n.nspname, c.relname) as name, s.n_dead_tup as dead, s.n_live_tup as live,
        pg_relation_size(c.oid) as bytes, pg_size_pretty(pg_relation_size(c.oid)) as size,
        coalesce('autovacuum_enabled=false' = any(c.reloptions) or 'autovacuum_enabled=off' = any(c.reloptions), false)
        as neglected,
        greatest(s.last_vacuum, s.last_autovacuum) as vacuumed
-  from pg_class c join pg_stat_all_tables s on s.relid = c.oid
- where c.relnamespace = quote_ident(current_schema())::regnamespace and c.relkind = 'r' and c.relname like 'ff\_%'
+  from pg_class c
+  join pg_namespace n on n.oid = c.relnamespace
+  join pg_stat_all_tables s on s.relid = c.oid
+ where n.nspname = %s and c.relkind = 'r' and c.relname like 'ff\_%%'
  order by s.n_dead_tup desc, c.relname"""
 
 
@@ -25,7 +27,7 @@ def check(patient: Patient) -> Iterator[Finding]:
             "dead rows are never removed: claims get slower every hour",
             (run_sql("alter system set autovacuum = on"), run_sql("select pg_reload_conf()")),
         )
-    for row in patient.rows(_TABLES):
+    for row in patient.rows(_TABLES, patient.place.private):
         name, dead, live = row["name"], row["dead"], row["live"]
         if row["neglected"]:
             yield Finding(

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 
-from pyff.doctor.patient import AGAIN, Finding, Patient, lasted
+from pyff.doctor.patient import Finding, Patient, again, lasted
 
 LOOKS = 3  # the quickest of them is the most exact
 
@@ -33,5 +33,5 @@ def check(patient: Patient) -> Iterator[Finding]:
         yield Finding(
             f"ff_now_ms() is {lasted(abs(row['engine'] - row['server']))} {which} the server's own clock",
             "somebody has replaced the function: leases and delays end at the wrong time",
-            AGAIN,
+            again(patient),
         )

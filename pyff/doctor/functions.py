@@ -5,25 +5,26 @@ from collections.abc import Iterator
 import psycopg
 
 from pyff import __version__
-from pyff.doctor.patient import AGAIN, Finding, Patient, some
+from pyff.doctor.patient import Finding, Patient, again, some
 from pyff.migrate.state import SchemaGap, Status, read_state, require_current
 from pyff.migrate.tree import shipped
 
 _BODIES = r"""
-select p.proname, p.prosrc, quote_ident(current_schema()) as schema from pg_proc p
- where p.pronamespace = quote_ident(current_schema())::regnamespace and p.proname like 'ff\_%'"""
+select p.proname, p.prosrc from pg_proc p
+  join pg_namespace n on n.oid = p.pronamespace
+ where p.proname like 'ff\_%%' and n.nspname = any(%s)"""
 
 
 def check(patient: Patient) -> Iterator[Finding]:
     yield from _by_path(patient)
     try:
-        state = read_state(patient.conn, shipped())
+        state = read_state(patient.conn, shipped(), patient.place)
     except psycopg.errors.InsufficientPrivilege:  # a role of the engine may ask which functions there are
         yield from _by_asking(patient)
         return
     if state.status is Status.NOT_INSTALLED:
         yield Finding(
-            "pyff is not installed in this database, or not in the first schema of the search_path",
+            "pyff is not installed in this database, or not in a schema of the search_path",
             "nothing works until it is",
             ("pyff migrate",),
         )
@@ -82,28 +83,18 @@ def _by_asking(patient: Patient) -> Iterator[Finding]:
 
 
 def _by_hand(patient: Patient) -> Iterator[Finding]:
-    """Every installed body stands word for word in the file of its function, but for the schema's name in some."""
-    files = {file.name: file.text for file in shipped().objects}
-    found = {str(row["proname"]): row for row in patient.rows(_BODIES)}
+    """Every installed body stands word for word in the file of its function."""
+    files = {file.name: file.sql(patient.place) for file in shipped().objects}
+    schemas = [patient.place.schema, patient.place.private]
+    found = {str(row["proname"]): str(row["prosrc"]) for row in patient.rows(_BODIES, schemas)}
     views = {name for name in files if name.startswith("ff_v_")}
     gone = sorted(name for name in files if name not in found and name not in views)
-    changed = sorted(
-        name
-        for name, row in found.items()
-        if name in files
-        and row["prosrc"] not in files[name]
-        and row["prosrc"] not in _filled(files[name], row["schema"])
-    )
+    changed = sorted(name for name, body in found.items() if name in files and body not in files[name])
     if gone:
-        yield Finding(f"functions are missing: {some(gone)}", "what calls them fails", AGAIN)
+        yield Finding(f"functions are missing: {some(gone)}", "what calls them fails", again(patient))
     if changed:
         yield Finding(
             f"functions were changed by hand: {some(changed)}",
             "the engine may break its own rules; the next release overwrites the change",
-            AGAIN,
+            again(patient),
         )
-
-
-def _filled(text: str, schema: str) -> str:
-    """A file that creates its routine by `execute format(.., current_schema())`."""
-    return text.replace("%1$I", schema).replace("%%", "%")

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from pyff.doctor.patient import AGAIN, Finding, Patient, run_sql, some
+from pyff.doctor.patient import Finding, Patient, again, run_sql, some
 from pyff.migrate.tree import MigrateError, shipped
 
 ROLES = ("ff_reader", "ff_producer", "ff_worker", "ff_signaler", "ff_operator", "ff_admin")
@@ -29,10 +29,10 @@ select r.rolname, quote_ident(current_schema()) as schema from pg_roles r
  where r.rolname = any(%s) and not has_schema_privilege(r.oid, quote_ident(current_schema())::regnamespace, 'usage')"""
 
 _OPEN = """
-select quote_ident(n.nspname) as schema,
+select quote_ident(n.nspname) as schema, a.privilege_type as privilege,
        case a.grantee when 0 then 'public' else quote_ident(a.grantee::regrole::text) end as grantee
   from pg_namespace n, aclexplode(n.nspacl) a
- where n.nspname = current_schema() and a.privilege_type = 'CREATE'
+ where (n.nspname = %s and a.privilege_type = 'CREATE' or n.nspname = %s and a.grantee <> n.nspowner)
    and (a.grantee = 0 or a.grantee::regrole::text = any(%s))"""
 
 
@@ -48,9 +48,9 @@ def check(patient: Patient) -> Iterator[Finding]:
         yield Finding(
             f"roles are missing: {', '.join(missing)}",
             "only the owner of the schema can use the engine; nobody can be given less than everything",
-            AGAIN,
+            again(patient),
         )
-    wanted = expected()
+    wanted, place = expected(), patient.place
     statements, public = [], []
     for row in patient.rows(_ROUTINES, [*ROLES]):
         lacking = [r for r in ROLES if r in there and row["proname"] in wanted[r] and r not in row["callers"]]
@@ -78,12 +78,12 @@ def check(patient: Patient) -> Iterator[Finding]:
             tuple(run_sql(statement) for statement in public),
         )
     opened = [
-        f"revoke create on schema {row['schema']} from {row['grantee']}"
-        for row in patient.rows(_OPEN, [*ROLES])
+        f"revoke {str(row['privilege']).lower()} on schema {row['schema']} from {row['grantee']}"
+        for row in patient.rows(_OPEN, place.schema, place.private, [*ROLES])
     ]
     if opened:
         yield Finding(
-            "others than its owner may create objects in the schema of the engine",
+            "others than the owner may create objects in a schema of the engine, or use the private one",
             "functions of the engine run with the rights of their owner, and would find what others put there",
             tuple(run_sql(statement) for statement in opened),
         )

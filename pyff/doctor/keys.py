@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pyff.doctor.patient import Finding, Patient, lasted, run_sql
 
 _TOKENS = """select x.wire_id, x.waitpoint_id, t.waitpoint_token
- from (select '{fp:' || e.partition_key || '}:' || e.execution_id as wire_id, w.waitpoint_id from ff_waitpoint w
- join ff_exec_core e on e.execution_id = w.execution_id
- where w.state in ('pending', 'active') and w.token_kid = '%s') x,
+ from (select '{fp:' || e.partition_key || '}:' || e.execution_id as wire_id, w.waitpoint_id from %(s)s.ff_waitpoint w
+ join %(s)s.ff_exec_core e on e.execution_id = w.execution_id
+ where w.state in ('pending', 'active') and w.token_kid = '%(kid)s') x,
  lateral ff_read_waitpoint_token(x.wire_id, x.waitpoint_id) t"""
 
 
@@ -23,7 +23,7 @@ def check(patient: Patient) -> Iterator[Finding]:
     for row in found:
         if row["active"] or not row["open_waitpoints"]:
             continue
-        tokens = " ".join(_TOKENS.split()) % row["kid"]
+        tokens = " ".join(_TOKENS.split()) % {"s": patient.private(), "kid": row["kid"]}
         if not row["verifying"]:
             yield Finding(
                 f"the key {row['kid']} has expired, but {row['open_waitpoints']} open waitpoints were signed with it",

@@ -58,5 +58,5 @@ def check(patient: Patient) -> Iterator[Finding]:
         yield Finding(
             f"{row['name']} fails on {row['failing_rows']} rows, for instance: {row['example_error']}",
             "they are tried again less and less often; the work that hangs off them stands still",
-            (run_sql(f"select * from ff_reconciler_error where name = '{row['name']}'"),),  # noqa: S608
+            (run_sql(f"select * from {patient.private()}.ff_reconciler_error where name = '{row['name']}'"),),  # noqa: S608
         )

@@ -7,6 +7,7 @@ from typing import Any, Self
 import psycopg
 from psycopg.rows import dict_row
 
+from pyff.migrate.place import Place, find
 from pyff.migrate.statements import INSTALLATIONS
 
 Row = dict[str, Any]
@@ -44,20 +45,26 @@ class Patient:
     thresholds: Thresholds = field(default_factory=Thresholds)
     first_schema: str | None = None
     """The first schema of the search_path."""
+    place: Place = Place()
+    """Where the first installation of the search_path is, or would be."""
     installations: tuple[str, ...] = ()
     """The schemas of the search_path that have an installation."""
 
     @classmethod
     def prepared(cls, conn: psycopg.Connection[Any], thresholds: Thresholds) -> Self:
-        """On a session whose current schema is that of the first installation of the search_path."""
+        """
+        On a session whose current schema is that of the first installation of the search_path, with its private schema
+        behind it.
+        """
         conn.execute("set enable_seqscan = off")  # each query has its index, whatever the statistics say
         conn.execute("set jit = off")  # compiling would take longer than the queries
         (first,) = conn.execute("select quote_ident(current_schema())").fetchone() or (None,)
-        found = tuple(schema for (schema,) in conn.execute(INSTALLATIONS))
-        path = "select set_config('search_path', concat_ws(', ', %s::text, current_setting('search_path')), false)"
-        if found and found[0] != first:
-            conn.execute(path, [found[0]])
-        return cls(conn, thresholds, first, found)
+        found = conn.execute(INSTALLATIONS).fetchall()
+        place = find(conn, found[0][1] if found else None) or Place()
+        path = "select set_config('search_path', concat_ws(', ', %s::text, %s::text, current_setting('search_path')), false)"
+        if found:
+            conn.execute(path, [found[0][0], place.hidden])
+        return cls(conn, thresholds, first, place, tuple(quoted for quoted, _ in found))
 
     def rows(self, query: str, *values: object) -> list[Row]:
         return self.conn.cursor(row_factory=dict_row).execute(query.encode(), values or None).fetchall()
@@ -67,7 +74,11 @@ class Patient:
 
     def installed(self) -> bool:
         """Whether there is a schema to look into. Where there is none, only the first check has something to say."""
-        return self.has("ff_schema_version")
+        return bool(self.installations)
+
+    def private(self) -> str:
+        """The private schema, quoted if need be."""
+        return str(self.rows("select quote_ident(%s) as name", self.place.private)[0]["name"])
 
     def now_ms(self) -> int:
         return int(self.rows("select ff_now_ms() as now")[0]["now"])
@@ -80,8 +91,10 @@ def run_sql(statement: str, remark: str = "") -> str:
     return f"pyff sql {quoted}" + (f"  # {remark}" if remark else "")
 
 
-AGAIN = (run_sql("update ff_schema_state set functions_sha256 = 'look again'"), "pyff migrate")
-"""Applies the functions and grants of this release anew."""
+def again(patient: Patient) -> tuple[str, str]:
+    """Applies the functions and grants of this release anew."""
+    state = f"{patient.private()}.ff_schema_state"
+    return run_sql(f"update {state} set functions_sha256 = 'look again'"), "pyff migrate"  # noqa: S608
 
 
 def lasted(ms: float) -> str:

@@ -16,6 +16,7 @@ from yoyo.connections import DatabaseURI  # type: ignore[import-untyped]
 from yoyo.migrations import default_migration_table, read_migrations  # type: ignore[import-untyped]
 
 from pyff.migrate import statements
+from pyff.migrate.place import Place
 from pyff.migrate.tree import DbTree, Migration
 
 
@@ -32,20 +33,29 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
     """
 
     _internal_schema_updated: bool
+    place: Place
 
     def __init__(self, uri: DatabaseURI, migration_table: str) -> None:
         super().__init__(uri, migration_table)
         self.connection.cursor_factory = _SilentCursor
 
     @classmethod
-    def connect_to(cls, dsn: str) -> "Backend":
+    def connect_to(cls, dsn: str, place: Place) -> "Backend":
         arguments = {**conninfo_to_dict(dsn), "autocommit": True, "prepare_threshold": None}
         uri = DatabaseURI("postgresql+psycopg", None, None, None, None, None, arguments)
-        return cls(uri, default_migration_table)
+        backend = cls(uri, default_migration_table)
+        backend.place = place
+        return backend
+
+    def copy(self) -> "Backend":
+        session: Backend = super().copy()
+        session.place = self.place
+        return session
 
     def applied(self) -> set[str]:
         self.ensure_internal_schema_updated()
-        return {row[0] for row in self.connection.execute("select migration_id from _yoyo_migration")}
+        query = f"select migration_id from {self.place.of('_yoyo_migration')}"  # noqa: S608
+        return {row[0] for row in self.connection.execute(query.encode())}
 
     def apply(self, tree: DbTree, migration: Migration) -> bool:
         """False: somebody else had applied it by the time it was our turn."""
@@ -71,7 +81,9 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
         with self.copy() as session:
             if not yoyos.use_transactions:
                 # Killed here, it comes again: such a migration is written so that it can be repeated.
+                session.connection.execute(self.place.look_here().encode())
                 yoyos.process_steps(session, direction)
+                session.connection.execute("reset search_path")
             with session.transaction():
                 session.connection.execute(statements.LOCK_STEP)
                 if session.is_applied(yoyos) == applying:
@@ -111,6 +123,7 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
     def begin(self) -> None:
         self._in_transaction = True
         self.execute("begin isolation level read committed read write")
+        self.connection.execute(self.place.enter().encode())
 
     def ensure_internal_schema_updated(self) -> None:
         if self._internal_schema_updated or self._in_transaction:

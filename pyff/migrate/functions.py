@@ -7,42 +7,43 @@ import psycopg
 from pyff import __version__
 from pyff.migrate import statements
 from pyff.migrate.failures import explained
+from pyff.migrate.place import Place
 from pyff.migrate.tree import DbTree
 
 _OURS = r"""
     select oid, format('%I(%s)', proname, pg_get_function_arguments(oid))
                 || coalesce(' -> ' || pg_get_function_result(oid), '')
       from pg_proc
-     where pronamespace = quote_ident(current_schema())::regnamespace and proname like 'ff\_%'
+     where proname like 'ff\_%' and pronamespace = pyff__home('pg_proc', proname)
     union all
     select oid, relname
       from pg_class
-     where relnamespace = quote_ident(current_schema())::regnamespace and relname like 'ff\_v\_%'
-       and relkind = 'v'
+     where relname like 'ff\_v\_%' and relkind = 'v' and relnamespace = pyff__home('pg_class', relname)
 """
 
 
-def apply_functions(conn: psycopg.Connection[Any], tree: DbTree) -> tuple[str, ...]:
+def apply_functions(conn: psycopg.Connection[Any], tree: DbTree, place: Place) -> tuple[str, ...]:
     """
     Makes functions and views those of the tree. Returns what had to be dropped, be it to come back. A script
     between the rooms is run in its place, because what comes after it may need it: views show columns that
     are added by rules. The others are left to `run_scripts`.
     """
-    before: dict[int, str] = dict(conn.execute(_OURS).fetchall())
     conn.execute(statements.TOOLS)
+    before: dict[int, str] = dict(conn.execute(_OURS).fetchall())
     for file in tree.building:
-        with explained(str(file.path), file.text):
+        text = file.sql(place)
+        with explained(str(file.path), text):
             if file.in_room:
-                conn.execute("call pyff__apply(%s, %s)", [file.name, file.text])
+                conn.execute("call pyff__apply(%s, %s)", [file.name, text])
             else:
-                conn.execute(file.text.encode())
+                conn.execute(text.encode())
     with explained("removing what this release no longer has"):
         conn.execute("call pyff__prune(%s)", [[file.name for file in tree.objects]])
     for file in tree.objects:
-        with explained(str(file.path), file.text):
+        with explained(str(file.path), file.sql(place)):
             conn.execute("call pyff__validate(%s)", [file.name])
-    conn.execute(statements.DROP_TOOLS)
     left = {oid for oid, _ in conn.execute(_OURS)}
+    conn.execute(statements.DROP_TOOLS)
     return tuple(sorted(signature for oid, signature in before.items() if oid not in left))
 
 
@@ -53,10 +54,11 @@ def drop_functions(conn: psycopg.Connection[Any]) -> None:
     conn.execute(statements.DROP_TOOLS)
 
 
-def run_scripts(conn: psycopg.Connection[Any], tree: DbTree) -> None:
+def run_scripts(conn: psycopg.Connection[Any], tree: DbTree, place: Place) -> None:
     for file in tree.scripts:
-        with explained(str(file.path), file.text):
-            conn.execute(file.text.encode())
+        text = file.sql(place)
+        with explained(str(file.path), text):
+            conn.execute(text.encode())
 
 
 def record(conn: psycopg.Connection[Any], tree: DbTree) -> None:

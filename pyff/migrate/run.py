@@ -13,6 +13,7 @@ from pyff import __version__
 from pyff.migrate import statements
 from pyff.migrate.failures import explained
 from pyff.migrate.functions import apply_functions, drop_functions, record, run_scripts
+from pyff.migrate.place import Place, choose, find
 from pyff.migrate.state import State, Status, read_state, release
 from pyff.migrate.tree import DbTree, MigrateError, shipped
 
@@ -29,6 +30,8 @@ class Report:
     """What `migrate` did."""
 
     schema: str
+    """The schema of the callers."""
+    private_schema: str
     schema_version: int
     applied: tuple[str, ...]
     functions_applied: bool
@@ -36,25 +39,36 @@ class Report:
     roles_created: tuple[str, ...]
 
 
-def migrate(dsn: str, *, roles: bool = True, db: DbTree | None = None) -> Report:
+def migrate(
+    dsn: str,
+    *,
+    schema: str | None = None,
+    private_schema: str | None = None,
+    roles: bool = True,
+    db: DbTree | None = None,
+) -> Report:
     """
-    Installs pyff into the first schema of the connection's search_path, or brings it up to this release. Safe
-    to repeat, to run several times at once and to kill. `roles=False` creates no roles.
+    Installs pyff, or brings it up to this release. Safe to repeat, to run several times at once and to kill.
+    `schema`, for the functions and views, is by default the first one of the connection's search_path;
+    `private_schema`, for tables and helpers, is the one that belongs to it, or `ff`. `roles=False` creates no roles.
     """
     tree = db or shipped()
     applied: list[str] = []
     for _ in range(_DEADLOCKS):
         try:
-            return _migrate(dsn, tree, roles, applied)
+            return _migrate(dsn, schema, private_schema, tree, roles, applied)
         except MigrateError as error:
             if not isinstance(error.__cause__, psycopg.errors.DeadlockDetected):
                 raise
-    return _migrate(dsn, tree, roles, applied)
+    return _migrate(dsn, schema, private_schema, tree, roles, applied)
 
 
-def _migrate(dsn: str, tree: DbTree, roles: bool, applied: list[str]) -> Report:
-    with _guard(dsn) as guard, _backend(dsn) as backend:
+def _migrate(
+    dsn: str, schema: str | None, private: str | None, tree: DbTree, roles: bool, applied: list[str]
+) -> Report:
+    with _guard(dsn, schema, private) as (guard, place), _backend(dsn, place) as backend:
         with explained(""):
+            _create_private_schema(backend)
             with backend.transaction():
                 backend.connection.execute(statements.PGCRYPTO)
             created = _create_roles(backend) if roles else ()
@@ -67,24 +81,35 @@ def _migrate(dsn: str, tree: DbTree, roles: bool, applied: list[str]) -> Report:
                         applied.append(migration.id)
         with explained(""):
             guard.execute(statements.BEGIN_STEP)
+            guard.execute(statements.PATH)  # again: pgcrypto and the private schema are there now
         differ = state.functions_differ or bool(state.missing)
-        dropped = apply_functions(guard, tree) if differ else ()
-        run_scripts(guard, tree)
+        dropped = apply_functions(guard, tree, place) if differ else ()
+        run_scripts(guard, tree, place)
         with explained("recording the release"):
             if differ or release(__version__) > release(state.pyff_version):
                 record(guard, tree)
             guard.commit()
-    return Report(state.schema, tree.version, tuple(applied), differ, dropped, created)
+    return Report(
+        place.schema, place.private, tree.version, tuple(applied), differ, dropped, created)
 
 
-def rollback(dsn: str, to_version: int, *, db: DbTree | None = None) -> tuple[str, ...]:
+def rollback(
+    dsn: str,
+    to_version: int,
+    *,
+    schema: str | None = None,
+    private_schema: str | None = None,
+    db: DbTree | None = None,
+) -> tuple[str, ...]:
     """
     Undoes every migration after `to_version`, and with them the data they hold; 0 undoes all. Functions and
     views go first: the release that belongs to `to_version` brings its own with its `migrate`. Returns the
-    migrations undone. Roles and pgcrypto stay.
+    migrations undone. Roles, pgcrypto and the private schema with yoyo's tables stay.
     """
     tree = db or shipped()
-    with _guard(dsn) as guard, _backend(dsn) as backend:
+    with _guard(dsn, schema, private_schema) as (guard, place), _backend(dsn, place) as backend:
+        with explained(""):
+            _create_private_schema(backend)
         state = _settled_state(backend, tree)
         if state.unknown:
             raise MigrateError(str(state), hint="roll back with the release that applied them")
@@ -107,26 +132,43 @@ def rollback(dsn: str, to_version: int, *, db: DbTree | None = None) -> tuple[st
         if doomed:
             with explained("removing functions and views"):
                 guard.execute(statements.BEGIN_STEP)
+                guard.execute(statements.PATH)
                 drop_functions(guard)
                 guard.commit()
     return tuple(undone)
 
 
-def render_sql(*, roles: bool = True, db: DbTree | None = None) -> str:
-    """All that `migrate` would do, as a script for psql. Both leave the same schema and the same records."""
+def render_sql(
+    *,
+    schema: str | None = None,
+    private_schema: str | None = None,
+    roles: bool = True,
+    db: DbTree | None = None,
+) -> str:
+    """
+    All that `migrate` would do, as a script for psql. Both leave the same schema and the same records. No database is
+    asked: without a name, the schemas are `public` and `ff`.
+    """
     from pyff.migrate.script import render
 
-    return render(db or shipped(), roles)
+    default = Place()
+    return render(
+        db or shipped(), Place(schema or default.schema, private_schema or default.private), roles
+    )
 
 
-def check(dsn: str, *, db: DbTree | None = None) -> State:
+def check(
+    dsn: str, *, schema: str | None = None, private_schema: str | None = None, db: DbTree | None = None
+) -> State:
     """Compares the installed schema with this release. Changes nothing."""
     with explained("cannot check"), psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as conn:
-        return read_state(conn, db or shipped())
+        return read_state(conn, db or shipped(), find(conn, schema, private_schema))
 
 
 @contextmanager
-def _guard(dsn: str) -> Iterator[psycopg.Connection[Any]]:
+def _guard(
+    dsn: str, schema: str | None, private: str | None
+) -> Iterator[tuple[psycopg.Connection[Any], Place]]:
     """
     A connection whose open transaction says: a migration of this schema is running. It must not touch one of
     our tables before the migrations are done, or they would wait for its locks.
@@ -137,7 +179,10 @@ def _guard(dsn: str) -> Iterator[psycopg.Connection[Any]]:
         guard.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         guard.read_only = False
         with explained(""):
+            guard.execute(choose(schema, private).encode())
             guard.execute(statements.PREFLIGHT)
+            place = find(guard, schema, private) or Place()  # preflight has made sure of it
+            guard.execute(place.enter().encode())
             guard.execute(statements.BEGIN_STEP)
             deadline = time.monotonic() + _WAIT_S
             while guard.execute(statements.TRY_LOCK).fetchone() != (True,):
@@ -146,14 +191,20 @@ def _guard(dsn: str) -> Iterator[psycopg.Connection[Any]]:
                         "another migration of this schema is still running", hint="try again later"
                     )
                 time.sleep(_POLL_S)
-        yield guard
+        yield guard, place
 
 
-def _backend(dsn: str) -> "Backend":
+def _backend(dsn: str, place: Place) -> "Backend":
     from pyff.migrate.backend import Backend
 
     with explained("cannot connect"):
-        return Backend.connect_to(dsn)
+        return Backend.connect_to(dsn, place)
+
+
+def _create_private_schema(backend: "Backend") -> None:
+    with backend.transaction():
+        backend.connection.execute(statements.LOCK_STEP)
+        backend.connection.execute(statements.PRIVATE)
 
 
 def _create_roles(backend: "Backend") -> tuple[str, ...]:
@@ -169,18 +220,18 @@ def _settled_state(backend: "Backend", tree: DbTree) -> State:
     with explained("yoyo's tables"):
         applied = backend.applied()  # first: it waits for what a killed run left at work on the server
     with explained("pyff's tables"):
-        state = read_state(backend.connection, tree)
+        state = read_state(backend.connection, tree, backend.place)
         by_yoyo = [m for m in tree.migrations if m.id in applied and m.id in state.missing]
         if by_yoyo:
             backend.adopt(by_yoyo)
-            state = read_state(backend.connection, tree)
+            state = read_state(backend.connection, tree, backend.place)
     undone = [m.id for m in tree.migrations if m.id not in applied and m.id not in state.missing]
     if undone:
         listed = ", ".join(f"'{name}'" for name in undone)
         raise MigrateError(
             "_yoyo_migration and ff_schema_version disagree about " + ", ".join(undone),
             hint="if the yoyo command rolled them back, remove their records: "  # noqa: S608
-            f"delete from ff_schema_version where migration in ({listed}); if not, run yoyo mark",
+            f"delete from {backend.place.of('ff_schema_version')} where migration in ({listed}); if not, run yoyo mark",
         )
     return state
 

@@ -14,12 +14,13 @@ from yoyo.utils import change_param_style  # type: ignore[import-untyped]
 from pyff import __version__
 from pyff.migrate import statements
 from pyff.migrate.backend import Backend, yoyo_migrations
+from pyff.migrate.place import Place, choose
 from pyff.migrate.state import release
 from pyff.migrate.tree import DbTree
 
 _HEAD = rf"""-- pyff {__version__}: installs it, or upgrades an older one. Safe to run again. For psql:
---     psql -X -f pyff.sql "dbname=app options=-csearch_path=jobs"
--- Everything goes into the first schema of the search_path. Not for --single-transaction.
+--     psql -X -f pyff.sql app
+-- Functions and views go into schema {{schema}}, tables and helpers into schema {{private}}. Not for --single-transaction.
 \set ON_ERROR_STOP on
 \set QUIET on
 \encoding UTF8
@@ -38,7 +39,7 @@ _REFUSALS = """do $pyff$
 declare
     v_found text;
 begin
-    if to_regclass(format('%I.ff_schema_version', current_schema())) is null then
+    if to_regclass('ff_schema_version') is null then
         return;
     end if;
     select string_agg(migration, ', ') into v_found
@@ -49,7 +50,7 @@ begin
         raise exception 'applied migrations that this release lacks, or has other files for: %', v_found;
     end if;
     select pyff_version into v_found
-      from ff_schema_state
+      from ff_schema_state s
      where functions_sha256 <> {functions_sha256} and {release} > {own};
     if v_found is not null then
         raise exception 'functions of pyff % are installed, this is pyff {version}', v_found;
@@ -113,21 +114,26 @@ class _Recorder(Backend):
         }
 
 
-def render(tree: DbTree, roles: bool) -> str:
-    return "\n".join(_parts(tree, roles))
+def render(tree: DbTree, place: Place, roles: bool) -> str:
+    return "\n".join(_parts(tree, place, roles))
 
 
-def _parts(tree: DbTree, roles: bool) -> Iterator[str]:
+def _parts(tree: DbTree, place: Place, roles: bool) -> Iterator[str]:
+    def transaction(*parts: str) -> str:
+        quiet = "set local client_min_messages = warning;"
+        return "\n".join(["begin;", quiet, place.enter(), _LOCK, *parts, "commit;\n"])
+
     yoyo = _Recorder()
-    yield _HEAD
-    yield statements.PREFLIGHT
-    yield statements.PGCRYPTO
+    yield _HEAD.format(schema=place.schema, private=place.private)
+    yield "\n".join(["begin;", choose(place.schema, place.private), statements.PREFLIGHT, "commit;\n"])
+    yield transaction(statements.PRIVATE)
+    yield transaction(statements.PGCRYPTO)
     if roles:
         yield statements.ROLES
 
     internalmigrations.upgrade(yoyo)
-    fresh = "to_regclass(format('%I._yoyo_migration', current_schema())) is null"
-    yield _transaction(_stated(_REFUSALS, tree), _if(fresh, yoyo.taken()))
+    fresh = "to_regclass('_yoyo_migration') is null"
+    yield transaction(_stated(_REFUSALS, tree), _if(fresh, yoyo.taken()))
 
     planned = yoyo_migrations(tree)
     for migration in tree.migrations:
@@ -138,26 +144,29 @@ def _parts(tree: DbTree, roles: bool) -> Iterator[str]:
         records = yoyo.taken()
         # Outside the condition: the yoyo command may have applied it, which does not write this record.
         recorded = _filled(statements.RECORD, migration.version, migration.id, migration.sha256)
-        pending = f"not exists (select from _yoyo_migration where migration_id = {_literal(migration.id)})"
+        pending = (
+            f"not exists (select from {place.of('_yoyo_migration')} where migration_id = {_literal(migration.id)})"
+        )
         yield f"-- {migration.id}"
         if plan.use_transactions:
-            yield _transaction(_if(pending, statements.BEGIN_STEP, migration.text, records), recorded)
+            yield transaction(_if(pending, statements.BEGIN_STEP, migration.text, records), recorded)
         else:
-            yield _if(pending, migration.text, _transaction(records))
-            yield _transaction(recorded)
+            alone = [place.look_here() + ";", migration.text, "reset search_path;"]
+            yield _if(pending, *alone, transaction(records))
+            yield transaction(recorded)
 
     yield "-- functions, views, rules and grants"
     sha256 = _literal(tree.functions_sha256)
-    yield _transaction(
+    yield transaction(
         statements.BEGIN_STEP,
         _if(
-            f"not exists (select from ff_schema_state where functions_sha256 = {sha256}"
+            f"not exists (select from ff_schema_state s where functions_sha256 = {sha256}"
             f" and not ({statements.MIGRATED_SINCE}))",
             statements.TOOLS,
             *(
-                f"call pyff__apply({_literal(file.name)}, {_dollar_quoted(file.text)});"
+                f"call pyff__apply({_literal(file.name)}, {_dollar_quoted(file.sql(place))});"
                 if file.in_room
-                else file.text
+                else file.sql(place)
                 for file in tree.building
             ),
             f"call pyff__prune({_literal([file.name for file in tree.objects])});",
@@ -166,7 +175,7 @@ def _parts(tree: DbTree, roles: bool) -> Iterator[str]:
             _filled(statements.RECORD_FUNCTIONS, tree.functions_sha256, __version__),
         ),
         _stated(_PROMOTION, tree),
-        *(file.text for file in tree.scripts),
+        *(file.sql(place) for file in tree.scripts),
     )
 
 
@@ -178,11 +187,6 @@ def _stated(template: str, tree: DbTree) -> str:
         own=f"array{list(release(__version__))}",
         version=__version__,
     )
-
-
-def _transaction(*parts: str) -> str:
-    quiet = "set local client_min_messages = warning;"
-    return "\n".join(["begin;", quiet, _LOCK, *parts, "commit;\n"])
 
 
 def _if(condition: str, *parts: str) -> str:

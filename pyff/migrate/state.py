@@ -10,7 +10,8 @@ from psycopg.rows import tuple_row
 
 from pyff import __version__
 from pyff.failure import Failure
-from pyff.migrate.statements import INSTALLATIONS, STATE_OF_FUNCTIONS
+from pyff.migrate.place import Place
+from pyff.migrate.statements import INSTALLATIONS, INSTALLED, state_of_functions
 from pyff.migrate.tree import DbTree, MigrateError, shipped
 
 
@@ -28,6 +29,9 @@ class State:
 
     status: Status
     schema: str
+    """The schema of the callers."""
+    private_schema: str
+    """The schema of tables and helpers, present or to be."""
     version: int
     """The newest migration in the database; 0 when pyff is not installed."""
     needs: int
@@ -65,31 +69,31 @@ class SchemaGap(Failure):
     """The installed schema does not fit this release."""
 
 
-def read_state(conn: psycopg.Connection[Any], tree: DbTree) -> State:
+def read_state(conn: psycopg.Connection[Any], tree: DbTree, place: Place | None) -> State:
     """Compares; changes nothing. The connection should be in autocommit, so that no lock outlives a query."""
-    cursor = conn.cursor(row_factory=tuple_row)
-    schema, table = cursor.execute(
-        "select current_schema(), to_regclass(quote_ident(current_schema()) || '.ff_schema_version')"
-    ).fetchone() or (None, None)
-    if schema is None:
+    if place is None:
         raise MigrateError("there is no schema to look into: search_path names none that exists")
-    if table is None:
+    cursor = conn.cursor(row_factory=tuple_row)
+    if cursor.execute(INSTALLED, vars(place)).fetchone() != (True,):
         everything = tuple(m.id for m in tree.migrations)
-        (elsewhere,) = cursor.execute(INSTALLATIONS).fetchone() or ("",)
+        elsewhere, _ = cursor.execute(INSTALLATIONS).fetchone() or ("", "")
         return State(
             Status.NOT_INSTALLED,
-            schema,
+            place.schema,
+            place.private,
             0,
             tree.version,
             missing=everything,
             functions_differ=True,
             elsewhere=elsewhere,
         )
-    recorded: dict[str, str] = dict(
-        cursor.execute("select migration, sha256 from ff_schema_version order by version").fetchall()
-    )
-    (version,) = cursor.execute("select coalesce(max(version), 0) from ff_schema_version").fetchone() or (0,)
-    sha256, pyff_version, migrated_since = cursor.execute(STATE_OF_FUNCTIONS).fetchone() or ("", "0", True)
+    applied = f"select version, migration, sha256 from {place.of('ff_schema_version')} order by version"  # noqa: S608
+    rows = cursor.execute(applied.encode()).fetchall()
+    recorded: dict[str, str] = {migration: sha256 for _, migration, sha256 in rows}
+    version = rows[-1][0] if rows else 0
+    sha256, pyff_version, migrated_since = cursor.execute(
+        state_of_functions(place.of("ff_schema_state"), place.of("ff_schema_version")).encode()
+    ).fetchone() or ("", "0", True)
 
     ours = {m.id: m.sha256 for m in tree.migrations}
     missing = tuple(id_ for id_ in ours if id_ not in recorded)
@@ -106,7 +110,8 @@ def read_state(conn: psycopg.Connection[Any], tree: DbTree) -> State:
         status = Status.BEHIND
     else:
         status = Status.CURRENT
-    return State(status, schema, version, tree.version, missing, unknown, edited, differ, pyff_version)
+    return State(
+        status, place.schema, place.private, version, tree.version, missing, unknown, edited, differ, pyff_version)
 
 
 def release(version: str) -> tuple[int, ...]:

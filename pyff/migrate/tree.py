@@ -8,7 +8,12 @@ from pathlib import Path
 
 from pyff._paths import db_root
 from pyff.failure import Failure
+from pyff.migrate.place import Place
 
+# The schema of an object follows from its name: pyff__home in tools.sql decides the same.
+_FOR_CALLERS = re.compile(
+    r"^((?:create or replace|comment on) (?:(?:function|procedure) (?=ff_(?!_))|(?:view|column) (?=ff_v_)))", re.MULTILINE
+)
 _MIGRATION = re.compile(r"(\d{4})\.[a-z0-9_]+")
 
 
@@ -41,6 +46,13 @@ class SqlFile:
     path: Path
     text: str
     in_room: bool = True
+
+    def sql(self, place: Place) -> str:
+        """
+        The file as it is executed. What callers use is created in their schema. @extschema@ stands for that schema,
+        as in the script of an extension. All other names are found in the private schema.
+        """
+        return _FOR_CALLERS.sub(r"\1@extschema@.", self.text).replace("@extschema@", place.callers)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ import psycopg
 from psycopg import IsolationLevel
 from psycopg.rows import dict_row
 
+from pyff.migrate.place import show_private
+
 Row = dict[str, Any]
 
 STARTS = ("acquired", "reclaimed")
@@ -31,6 +33,7 @@ class Facts:
             conn.isolation_level = IsolationLevel.REPEATABLE_READ
         self._conn = conn
         with conn.transaction():
+            show_private(conn)
             self._read(sorted(set(handles)))
 
     def _read(self, handles: list[str]) -> None:

@@ -7,7 +7,7 @@ from psycopg.conninfo import make_conninfo
 
 from pyff import Engine
 from pyff.migrate import migrate
-from tests.sql import one, table, take
+from tests.sql import create, one, rows, table, take
 
 
 @pytest.fixture
@@ -24,21 +24,28 @@ def login(db):
 def test_a_login_with_a_role_works_in_whatever_schema_was_chosen(db, dsn, login, schema):
     db.execute(sql.SQL("create schema {}").format(sql.Identifier(schema)))
     options = f'-csearch_path="{schema}"'.replace(" ", "\\ ")
-    migrate(make_conninfo(dsn, options=options))
+    migrate(make_conninfo(dsn, options=options), private_schema=f"{schema} private")
     with psycopg.connect(dsn, user=login, options=options, autocommit=True) as conn:
         one(conn, "ff_create_execution", lane_id="l")
         assert one(conn, "ff_complete", handle=take(conn, "l")["handle"])["outcome"] == "completed"
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            conn.execute("select from ff_exec_core")
+            conn.execute(
+                sql.SQL("select from {}").format(sql.Identifier(f"{schema} private", "ff_exec_core"))
+            )
         with Engine(conn) as engine:
             assert engine.ping().ok
-    assert table(db, "select count(*) as n from public.ff_exec_core") == [{"n": 0}]
+            assert all(group.supported for group in engine.capabilities())
+            engine.set_execution_tag(create(conn, "l"), "a.b", "c")
+        rows(conn, "ff_read_completions")
+        assert rows(conn, "ff_tick", force=True)
+        conn.execute("call ff_run_maintenance()")
+    assert table(db, "select count(*) as n from ff.ff_exec_core") == [{"n": 0}]
 
 
 def test_every_function_has_a_comment_and_a_helpers_is_the_one_above_it(db):
     query = """
         select p.proname, obj_description(p.oid, 'pg_proc') as comment from pg_proc p
-         where p.proname like 'ff\\_%%' and p.pronamespace = current_schema()::regnamespace
+         where p.proname like 'ff\\_%%' and p.pronamespace in ('public'::regnamespace, 'ff'::regnamespace)
     """
     comments = {row["proname"]: row["comment"] for row in table(db, query)}
     assert [name for name, comment in comments.items() if not comment] == []
@@ -47,12 +54,6 @@ def test_every_function_has_a_comment_and_a_helpers_is_the_one_above_it(db):
         assert len(comment) > len("Internal. ") + 10, name
 
 
-TWO_SCHEMAS = pytest.mark.xfail(
-    strict=True, reason="the rebuilt core brings a private schema: there is one schema yet"
-)
-
-
-@TWO_SCHEMAS
 def test_the_schema_of_the_callers_has_only_functions_and_views(db):
     query = """
         select c.relkind::text || ' ' || c.relname as relation from pg_class c
@@ -63,7 +64,6 @@ def test_the_schema_of_the_callers_has_only_functions_and_views(db):
     assert table(db, query) == []
 
 
-@TWO_SCHEMAS
 def test_the_schema_of_the_callers_has_no_helper(db):
     query = """
         select p.proname from pg_proc p
@@ -73,7 +73,6 @@ def test_the_schema_of_the_callers_has_no_helper(db):
     assert table(db, query) == []
 
 
-@TWO_SCHEMAS
 def test_tables_and_helpers_live_in_a_private_schema_that_only_its_owner_may_use(db):
     query = """
         select n.nspacl is null

@@ -124,8 +124,9 @@ def test_the_owner_overrides_without_any_role_and_lends_it_to_nobody(db, dsn):
     with login(db, dsn) as owner:
         me = owner.info.user
         db.execute(f"create schema own authorization {me}")
+        db.execute(f"create schema own_private authorization {me}")
         own = psycopg.conninfo.make_conninfo(dsn, user=me, options="-csearch_path=own")
-        migrate(own, roles=False)
+        migrate(own, private_schema="own_private", roles=False)
         with psycopg.connect(own, autocommit=True) as conn:
             override(conn, held(conn))
             claim = held(conn)
@@ -135,4 +136,4 @@ def test_the_owner_overrides_without_any_role_and_lends_it_to_nobody(db, dsn):
             other.execute("set search_path = own")
             with refused("override_not_allowed"):
                 override(other, claim)
-        db.execute("drop schema own cascade")
+        db.execute("drop schema own, own_private cascade")

@@ -10,9 +10,10 @@ from tests.intruders.matrix import ROLES, login, may_call
 from tests.sql import table
 
 RELATIONS = r"""
-    select c.relname, c.relkind::text as kind from pg_class c
-     where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'v', 'S') and c.relname like 'ff\_%%'
-     order by 1
+    select n.nspname, c.relname, c.relkind::text as kind
+      from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where n.nspname in ('public', 'ff') and c.relkind in ('r', 'v', 'S') and c.relname like 'ff\_%%'
+     order by c.relname
 """
 HELPERS = r"""
     select format('%%s(%%s)', p.oid::regproc,
@@ -69,24 +70,28 @@ def test_two_roles_are_what_they_are_together_and_no_more(db, dsn):
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_tables_sequences_and_helpers_are_closed_to_a_login(db, dsn, role):
+@pytest.mark.parametrize("inside", [False, True], ids=["", "with USAGE on the private schema"])
+def test_tables_sequences_and_helpers_are_closed_to_a_login(db, dsn, role, inside):
+    db.execute("set search_path = public")  # so that other names are written with their schema
     relations = table(db, RELATIONS)
     columns = {
         r["relname"]: table(
             db,
             "select attname from pg_attribute where attrelid = %s::regclass and attnum > 0 and not attisdropped",
-            r["relname"],
+            f"{r['nspname']}.{r['relname']}",
         )
         for r in relations
     }
     assert len(relations) > 40
     with login(db, dsn, role) as conn:
+        if inside:
+            db.execute(sql.SQL("grant usage on schema ff to {}").format(sql.Identifier(conn.info.user)))
         for relation in relations:
-            name = sql.Identifier(relation["relname"])
+            name = sql.Identifier(relation["nspname"], relation["relname"])
             if relation["kind"] == "S":
                 statements = ["select nextval('{}')", "select setval('{}', 1)", "select * from {}"]
                 for statement in statements:
-                    text = statement.replace("{}", relation["relname"])
+                    text = statement.replace("{}", f"ff.{relation['relname']}")
                     assert not allowed(conn, text), text
                 continue
             column = sql.Identifier(columns[relation["relname"]][0]["attname"])

@@ -35,6 +35,7 @@ def loud():
         migrate(dsn)
         with psycopg.connect(dsn, autocommit=True) as conn:
             conn.execute("create extension pg_stat_statements")
+            conn.execute("set search_path = public, ff")
             yield conn, server.log
 
 

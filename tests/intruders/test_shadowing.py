@@ -10,7 +10,7 @@ pytestmark = pytest.mark.own_session("plants things in its session")
 HMAC = "hmac(bytea, bytea, text) returns bytea"
 TABLES = (
     "select c.relname from pg_class c where c.relkind = 'r' and c.relname like 'ff\\_%%'"
-    " and c.relnamespace = 'public'::regnamespace"
+    " and c.relnamespace = 'ff'::regnamespace"
 )
 
 
@@ -51,8 +51,8 @@ def test_functions_of_the_same_names_are_not_called(db, intruder):
         ("ff_now_ms", "", "bigint"),
         ("ff__raise", "text, text, jsonb", "void"),
         ("ff__mint_id", "bigint, smallint", "uuid"),
-        ("ff__fence_handle", "text, text", "ff_exec"),
-        ("ff__open", "uuid", "ff_exec"),
+        ("ff__fence_handle", "text, text", "record"),
+        ("ff__open", "uuid", "record"),
         ("hmac", "bytea, bytea, text", "bytea"),
         ("digest", "bytea, text", "bytea"),
         ("coalesce_all", "text", "text"),
@@ -234,19 +234,20 @@ def test_a_role_leads_nowhere_else(db, enter, role):
     for statement, code in [
         (f"set role {owner}", "42501"),
         ("set session authorization postgres", "42501"),
-        ("select from public.ff_waitpoint_hmac", "42501"),
-        ("select from public.ff_exec_core", "42501"),
-        ("delete from public.ff_event", "42501"),
+        ("select from ff.ff_waitpoint_hmac", "42501"),
+        ("select from ff.ff_exec_core", "42501"),
+        ("delete from ff.ff_event", "42501"),
         ("select pg_read_file('/etc/passwd')", "42501"),
         ("select lo_import('/etc/passwd')", "42501"),
         ("copy (select 1) to program 'true'", "42501"),
+        ("create function ff.ff_extra() returns int language sql as 'select 1'", "42501"),
         ("create function public.ff_extra() returns int language sql as 'select 1'", "42501"),
         (
             "create or replace function public.ff_now_ms() returns bigint language sql as 'select 1::bigint'",
             "42501",
         ),
         ("alter function public.ff_claim set search_path = lair", "42501"),
-        ("select public.ff__open(gen_random_uuid())", "42501"),
+        ("select ff.ff__open(gen_random_uuid())", "42501"),
     ]:
         with pytest.raises(psycopg.Error) as refused:
             conn.execute(statement)

@@ -80,7 +80,7 @@ def dump(server_bindir: Path) -> Callable[[str], str]:
         schema = [
             line for line in done.stdout.splitlines() if not line.startswith(("\\restrict", "\\unrestrict"))
         ]
-        with psycopg.connect(dsn) as conn:
+        with psycopg.connect(dsn, options="-csearch_path=ff") as conn:
             records = [
                 *conn.execute("select version, migration, sha256 from ff_schema_version order by version"),
                 *conn.execute("select functions_sha256, pyff_version from ff_schema_state"),

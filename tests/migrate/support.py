@@ -83,7 +83,10 @@ class Database:
         return make_conninfo(self.dsn, options=" ".join(settings))
 
     def connect(self, **options: Any) -> psycopg.Connection[Any]:
-        return psycopg.connect(self.dsn, **{"autocommit": True, **options})
+        """Sees both schemas of an installation."""
+        return psycopg.connect(
+            self.dsn, **{"autocommit": True, "options": "-csearch_path=public,ff", **options}
+        )
 
     def rows(self, query: str, *args: object) -> list[tuple[Any, ...]]:
         with self.connect() as conn:

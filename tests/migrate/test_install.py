@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from pyff import Engine, HmacAlreadySeeded
-from pyff.migrate import MigrateError, Status, check, migrate
+from pyff.migrate import MigrateError, Status, check, migrate, rollback
 from tests.migrate.support import Release
 
 
@@ -72,35 +72,78 @@ def test_a_key_that_is_there_stays_the_only_one(database):
 
 
 @pytest.mark.parametrize(("schema", "path"), [("app", "app"), ("app", "app, public"), ("My App", '"My App"')])
-def test_everything_lands_in_the_first_schema_of_the_search_path(database, release, schema, path):
+def test_what_callers_use_lands_in_the_first_schema_of_the_search_path(database, release, schema, path):
     database.rows(f'create schema "{schema}"')
     release.function("ff_x", body="select count(*)::int from ff_thing").view("ff_v_x", "select ff_x() as x")
     dsn = database.as_(search_path=path)
     assert migrate(dsn, db=release.tree).schema == schema
     assert migrate(dsn, db=release.tree).applied == ()
-    assert installed_in(database) == [f'"{schema}"' if " " in schema else schema]
+    assert installed_in(database) == [f'"{schema}"' if " " in schema else schema, "ff"]
+    assert database.rows(
+        "select relname from pg_class where relnamespace = %s::regnamespace", f'"{schema}"'
+    ) == [("ff_v_x",)]
     assert database.one(f'select x from "{schema}".ff_v_x') == 0
 
 
 def test_two_schemas_of_one_database_are_two_installations(database, release):
     database.rows("create schema one; create schema two")
     release.function("ff_x", body="select count(*)::int from ff_thing")
-    for schema in ("one", "two"):
-        assert migrate(database.as_(search_path=schema), db=release.tree).applied == ("0001.core",)
-    database.rows("insert into two.ff_thing values (1, 'x')")
+    assert migrate(database.as_(search_path="one"), db=release.tree).applied == ("0001.core",)
+    with pytest.raises(MigrateError, match='schema ff is used for something else: its comment is "pyff: ') as refused:
+        migrate(database.as_(search_path="two"), db=release.tree)
+    assert "--private-schema" in refused.value.hint
+    assert check(database.dsn, schema="two", db=release.tree).status is Status.NOT_INSTALLED
+    assert migrate(database.dsn, schema="two", private_schema="behind", db=release.tree).applied == (
+        "0001.core",
+    )
+    again = migrate(database.dsn, schema="two", db=release.tree)
+    assert (again.schema, again.private_schema, again.applied) == ("two", "behind", ())
+    with pytest.raises(MigrateError, match="schema two have their tables in schema behind, not in other"):
+        migrate(database.dsn, schema="two", private_schema="other", db=release.tree)
+    database.rows("insert into behind.ff_thing values (1, 'x')")
     assert database.rows("select one.ff_x(), two.ff_x()") == [(0, 1)]
     release.remove("10_room/ff_x.sql")
     migrate(database.as_(search_path="one"), db=release.tree)
     assert database.one(
         "select array_agg(pronamespace::regnamespace::text) from pg_proc where proname = 'ff_x'"
     ) == ["two"]
+    assert rollback(database.dsn, 0, schema="two", db=release.tree) == ("0001.core",)
+    assert check(database.dsn, schema="one", db=release.tree).status is Status.CURRENT
+
+
+def test_the_private_schema_is_made_for_its_owner_alone_and_found_again_by_its_comment(database, release):
+    migrate(database.dsn, db=release.tree)
+    assert database.rows(
+        "select obj_description(oid, 'pg_namespace'), nspowner = current_user::regrole,"
+        " has_schema_privilege('ff_admin', oid, 'usage') from pg_namespace where nspname = 'ff'"
+    ) == [("pyff: tables and helpers of the functions in schema public", True, False)]
+    assert database.rows(r"select relname from pg_class where relnamespace = 'public'::regnamespace") == []
+
+
+def test_a_schema_with_another_purpose_is_not_taken(database, release):
+    database.rows("create schema ff; comment on schema ff is 'fast food'")
+    with pytest.raises(MigrateError, match='schema ff is used for something else: its comment is "fast food"'):
+        migrate(database.dsn, db=release.tree)
+    with pytest.raises(MigrateError, match="cannot live in schema public"):
+        migrate(database.dsn, private_schema="public", db=release.tree)
+    assert migrate(database.dsn, private_schema="engine", db=release.tree).private_schema == "engine"
+
+
+@pytest.mark.parametrize("name", ["a'b", 'a"b', "a$b", "a@b"])
+def test_a_name_that_cannot_be_written_into_functions_is_refused(database, release, name):
+    database.rows('create schema "{}"'.format(name.replace('"', '""')))
+    for options in ({"schema": name}, {"private_schema": name}):
+        with pytest.raises(MigrateError, match="the name of a schema has a quote"):
+            migrate(database.dsn, **options, db=release.tree)
 
 
 @pytest.mark.parametrize("path", ["nowhere", "nowhere, public", '""'])
 def test_a_missing_schema_is_named_and_never_created(database, release, path):
     with pytest.raises(MigrateError, match="no schema to install into: search_path is") as refused:
         migrate(database.as_(search_path=path), db=release.tree)
-    assert "never creates a schema" in refused.value.hint
+    assert "creates no schema but its private one" in refused.value.hint
+    with pytest.raises(MigrateError, match="there is no schema nowhere to install into"):
+        migrate(database.dsn, schema="nowhere", db=release.tree)
     assert installed_in(database) is None
 
 
@@ -109,7 +152,7 @@ def test_functions_see_pgcrypto_where_it_is(database, release):
     release.function("ff_x", returns="bytea", body="select digest('x', 'sha256')")
     migrate(database.dsn, db=release.tree)
     assert database.one("select proconfig from pg_proc where proname = 'ff_x'") == [
-        "search_path=public, crypto, pg_temp"
+        "search_path=ff, crypto, pg_temp"
     ]
     with database.connect() as conn:
         conn.execute("set search_path to pg_catalog")

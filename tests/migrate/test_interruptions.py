@@ -9,6 +9,7 @@ from psycopg.conninfo import make_conninfo
 
 from pyff.migrate import MigrateError, Status, check, migrate, statements
 from pyff.migrate.backend import Backend
+from pyff.migrate.place import Place
 
 CONCURRENT_INDEX = """\
 -- transactional: false
@@ -84,7 +85,7 @@ def test_the_commit_of_a_killed_run_may_come_after_its_guard_is_gone(database, r
     release.migration("0002.slow", "create table ff_slow (id int); select pg_sleep(0.5);")
 
     def apply(_):
-        with Backend.connect_to(database.dsn) as backend:
+        with Backend.connect_to(database.dsn, Place()) as backend:
             return backend.apply(release.tree, release.tree.migrations[1])
 
     with ThreadPoolExecutor() as pool:
@@ -123,8 +124,8 @@ def test_a_migration_without_a_transaction_can_be_repeated_after_a_crash(databas
 
 def test_what_yoyo_left_of_a_lock_is_in_nobodys_way(database, release):
     database.rows(
-        "create table yoyo_lock (locked int primary key, ctime timestamp, pid int);"
-        "insert into yoyo_lock values (1, now(), 1)"
+        "create schema ff; create table ff.yoyo_lock (locked int primary key, ctime timestamp, pid int);"
+        "insert into ff.yoyo_lock values (1, now(), 1)"
     )
     assert migrate(database.dsn, db=release.tree).applied == ("0001.core",)
 

@@ -41,7 +41,7 @@ def test_roles_are_created_where_they_are_missing_and_only_if_allowed(empty, oth
 
     database.rows("create role plain")
     plain = empty(on=other_server.dsn)
-    plain.rows("grant all on schema public to plain; create extension pgcrypto")
+    plain.rows("grant all on schema public to plain; create extension pgcrypto; create schema ff authorization plain")
     with pytest.raises(
         MigrateError, match="role ff_reader is missing and plain may not create roles"
     ) as refused:
@@ -66,11 +66,21 @@ def test_roles_are_created_where_they_are_missing_and_only_if_allowed(empty, oth
 
 
 def test_a_missing_pgcrypto_that_may_not_be_created_says_what_to_run(database, release, role):
-    database.rows(f"grant all on schema public to {role}")
+    database.rows(f"grant all on schema public to {role}; create schema ff authorization {role}")
     with pytest.raises(MigrateError, match=f"pgcrypto is missing and {role} may not create it") as refused:
         migrate(database.as_(role), db=release.tree)
     assert f"in database {database.name}: create extension pgcrypto" in refused.value.hint
     database.rows("create extension pgcrypto")
+    assert migrate(database.as_(role), db=release.tree).applied == ("0001.core",)
+
+
+def test_a_private_schema_that_may_not_be_created_says_what_to_run(database, release, role):
+    database.rows(f"grant all on schema public to {role}; create extension pgcrypto")
+    with pytest.raises(MigrateError, match=f"missing or not owned by {role}, which may not create it") as refused:
+        migrate(database.as_(role), db=release.tree)
+    advice = f"create schema ff authorization {role}"
+    assert f"in database {database.name}: {advice}" in refused.value.hint
+    database.rows(advice)
     assert migrate(database.as_(role), db=release.tree).applied == ("0001.core",)
 
 
@@ -88,6 +98,7 @@ def test_a_schema_that_may_not_be_written_to_is_refused(database, release, role)
 
 def test_the_real_tree_can_be_installed_by_an_ordinary_owner_of_a_schema(database, role):
     database.rows(f"create extension pgcrypto; create schema app authorization {role}")
+    database.rows(f"create schema ff authorization {role}")
     dsn = database.as_(role, search_path="app,public")
     assert migrate(dsn).schema == "app"
     assert migrate(dsn).applied == ()

@@ -31,8 +31,8 @@ def psql(server_bindir):
 
 @pytest.fixture
 def install(psql, tmp_path):
-    def run(dsn, tree=None, **options):
-        return psql(dsn, render_sql(db=tree), tmp_path / "install.sql", **options)
+    def run(dsn, tree=None, *, stdin=False, **place):
+        return psql(dsn, render_sql(db=tree, **place), tmp_path / "install.sql", stdin=stdin)
 
     return run
 
@@ -80,11 +80,15 @@ def test_the_script_upgrades_what_either_way_installed(empty, release, install, 
     assert by_psql.one("select ff_x(2)") == r""" '" \d :pyff_do :'x' %s %% {} é {1,2}"""
 
 
-def test_the_script_installs_into_the_first_schema_of_the_search_path(database, release, install):
+def test_the_script_installs_into_the_schemas_it_was_made_for(database, release, install):
     database.rows("create schema app")
-    assert silent(install(database.as_(search_path="app,public"), release.function("ff_x").tree))
+    place = {"schema": "app", "private_schema": "behind"}
+    for _ in range(2):
+        assert silent(install(database.dsn, release.function("ff_x").tree, **place))
     assert database.one("select app.ff_x()") == 1
     assert check(database.as_(search_path="app"), db=release.tree).status is Status.CURRENT
+    refused = install(database.dsn, release.tree, schema="app")
+    assert "schema app have their tables in schema behind, not in ff" in refused.stderr
 
 
 @pytest.mark.parametrize("change", ["edited", "newer", "newer functions"])
@@ -116,7 +120,7 @@ def test_a_failing_migration_stops_the_script_and_is_undone(database, release, i
 
 def test_the_script_does_not_run_beside_another_migration(database, release, install):
     with database.connect(autocommit=False) as other:
-        other.execute("select pg_advisory_xact_lock(hashtext('pyff public'), 1)")
+        other.execute("select pg_advisory_xact_lock(hashtext('pyff ff'), 1)")
         done = install(database.dsn, release.tree)
     assert done.returncode == 3
     assert "another migration of this schema is running" in done.stderr
@@ -130,7 +134,8 @@ def test_the_script_creates_roles_only_if_it_is_asked_to(release):
 def test_the_script_does_not_install_in_front_of_an_installation_either(database, release, install):
     migrate(database.dsn, db=release.tree)
     database.rows("create schema jobs")
-    done = install(database.as_(search_path="jobs, public"), release.tree)
+    place = {"schema": "jobs", "private_schema": "behind"}
+    done = install(database.as_(search_path="jobs, public"), release.tree, **place)
     assert done.returncode == 3
     assert "pyff is installed in schema public" in done.stderr
-    assert silent(install(database.as_(search_path="jobs"), release.tree))
+    assert silent(install(database.as_(search_path="jobs"), release.tree, **place))

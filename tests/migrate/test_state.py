@@ -37,7 +37,7 @@ def test_check_needs_a_schema_and_the_right_to_look(database, release, role):
     with pytest.raises(MigrateError, match="no schema to look into"):
         check(database.as_(search_path="nowhere"), db=release.tree)
     migrate(database.dsn, db=release.tree)
-    with pytest.raises(MigrateError, match="permission denied for table ff_schema_version") as refused:
+    with pytest.raises(MigrateError, match="permission denied for schema ff") as refused:
         check(database.as_(role), db=release.tree)
     assert "the role that owns" in refused.value.hint
 

@@ -13,7 +13,8 @@ from pyff.migrate.tree import shipped
 
 
 def yoyo(verb, database, root):
-    """Runs the yoyo command as it comes."""
+    """Runs the yoyo command as it comes, on the private schema."""
+    database.rows("create schema if not exists ff")
     parts = conninfo_to_dict(database.dsn)
     where = f"host={quote(parts['host'], safe='')}&port={parts['port']}"
     done = subprocess.run(
@@ -23,7 +24,7 @@ def yoyo(verb, database, root):
             "--batch",
             "--no-config-file",
             "--database",
-            f"postgresql+psycopg://{parts['user']}@/{parts['dbname']}?{where}",
+            f"postgresql+psycopg://{parts['user']}@/{parts['dbname']}?{where}&schema=ff",
             str(root / "migrations"),
         ],
         check=False,
@@ -92,7 +93,7 @@ def test_what_yoyo_rolled_back_is_refused_until_the_advice_is_followed(database,
     database.rows("drop table ff_more; delete from _yoyo_migration where migration_id = '0002.more'")
     with pytest.raises(MigrateError, match=r"disagree about 0002\.more") as refused:
         migrate(database.dsn, db=release.tree)
-    advice = "delete from ff_schema_version where migration in ('0002.more')"
+    advice = "delete from \"ff\".ff_schema_version where migration in ('0002.more')"
     assert advice in refused.value.hint
     database.rows(advice)
     assert migrate(database.dsn, db=release.tree).applied == ("0002.more",)

@@ -124,7 +124,7 @@ def replaced(db):
     found = table(
         db,
         r"""select distinct substring(p.prosrc from '^ -- release (\d+)')::int as n from pg_proc p
-             where p.proname like 'ff\_%%' and p.pronamespace = 'public'::regnamespace""",
+             where p.proname like 'ff\_%%' and p.pronamespace in ('public'::regnamespace, 'ff'::regnamespace)""",
     )
     assert len(found) == 1, found
     return found[0]["n"]

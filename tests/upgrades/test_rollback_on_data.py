@@ -12,7 +12,7 @@ from tests.upgrades.releases import DB
 COLUMNS = """
     select c.relname, array_agg(a.attname order by a.attname) as columns
       from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-     where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relname like 'ff\\_%%'
+     where c.relnamespace = 'ff'::regnamespace and c.relkind = 'r' and c.relname like 'ff\\_%%'
        and c.relname not like 'ff\\_schema\\_%%' and a.attgenerated = ''
      group by 1
 """

@@ -185,7 +185,7 @@ def test_the_tables_of_the_engine_and_their_state(db, connect):
     tables = table(
         db,
         "select relname from pg_class where relkind = 'r' and relname like 'ff\\_%%'"
-        " and relnamespace = current_schema()::regnamespace",
+        " and relnamespace = 'ff'::regnamespace",
     )
     assert set(seen) == {row["relname"] for row in tables}
     core = seen["ff_exec_core"]

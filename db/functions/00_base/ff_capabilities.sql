@@ -1,6 +1,5 @@
 create or replace function ff_capabilities() returns table (capability text, supported boolean, note text)
 language sql stable security definer
-set search_path from current
 as $$
     select g.capability, p.found,
            case when p.found then g.function_name else format('%s is not in this release', g.function_name) end
@@ -20,7 +19,7 @@ as $$
            ) g(capability, function_name)
      cross join lateral (select exists (select from pg_proc f
                                          where f.proname = g.function_name
-                                           and f.pronamespace = quote_ident(current_schema())::regnamespace)) p(found)
+                                           and f.pronamespace = '@extschema@'::regnamespace)) p(found)
      order by g.capability
 $$;
 

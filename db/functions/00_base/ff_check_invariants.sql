@@ -1,9 +1,6 @@
 create or replace function ff_check_invariants(p_limit int default 100)
 returns table (invariant text, subject text, detail text)
 language plpgsql stable security definer
-set search_path from current
-set jit = off
-set work_mem = '64MB'
 as $$
 begin
     perform ff__check_limit(p_limit, 100000);

@@ -7,7 +7,6 @@ create or replace function ff_handle_decode(
     out attempt_id uuid
 )
 language plpgsql immutable security definer
-set search_path from current
 as $$
 declare
     v_fence ff_fence := ff__decode_handle(p_handle);

@@ -7,7 +7,6 @@ create or replace function ff_handle_encode(
     out handle text
 )
 language plpgsql immutable security definer
-set search_path from current
 as $$
 begin
     perform ff__execution_uuid(p_execution_id);

@@ -1,7 +1,6 @@
 create or replace function ff_ping(out ok boolean, out server_time_ms bigint, out schema_version int)
 language sql volatile security definer
-set search_path from current
-as $$ select true, ff_now_ms(), (select max(v.version) from ff_schema_version v) $$;
+as $$ select true, ff__now_ms(), (select max(v.version) from ff_schema_version v) $$;
 
 comment on function ff_ping() is
 $$Answers when the engine can be reached: its clock and its schema version.

@@ -1,7 +1,6 @@
 -- Locks the setting's row. Errors: invalid_input. Repeating a call changes nothing.
 create or replace function ff_set_setting(p_name text, p_value text, out name text, out value text, out previous text)
 language plpgsql volatile security definer
-set search_path from current
 as $$
 declare
     v_min bigint;
@@ -18,8 +17,8 @@ begin
     end if;
     v_min := case p_name when 'max_execution_bytes' then 1024 when 'retention_ms' then 0 when 'retention_failed_ms' then 0
                          else 1 end;
-    v_max := case p_name when 'max_execution_bytes' then 536870912 when 'retention_ms' then ff__last_ms(ff_now_ms())
-                         when 'retention_failed_ms' then ff__last_ms(ff_now_ms()) else 999999999 end;
+    v_max := case p_name when 'max_execution_bytes' then 536870912 when 'retention_ms' then ff__last_ms(ff__now_ms())
+                         when 'retention_failed_ms' then ff__last_ms(ff__now_ms()) else 999999999 end;
     if p_name = 'notify' then
         if p_value not in ('on', 'off') then
             perform ff__invalid('p_value', 'must be on or off');

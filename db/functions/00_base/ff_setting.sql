@@ -1,6 +1,5 @@
 create or replace function ff_setting(p_name text, out value text)
 language plpgsql stable security definer
-set search_path from current
 as $$
 begin
     if p_name is null then

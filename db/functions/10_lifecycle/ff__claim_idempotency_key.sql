@@ -11,7 +11,7 @@ declare
     k ff_idempotency;
 begin
     loop
-        v_now := ff_now_ms();
+        v_now := ff__now_ms();
         insert into ff_idempotency (namespace, idempotency_key, partition_key, execution_id, expires_at_ms, request_hash)
         values (p_namespace, p_key, ff__partition(p_execution_id), p_execution_id, ff__time_after(v_now, p_window_ms), p_request_hash)
         on conflict do nothing;
@@ -23,7 +23,7 @@ begin
         -- Not found: swept since the insert met it. Try again.
         exit when found;
     end loop;
-    v_now := ff_now_ms();
+    v_now := ff__now_ms();
     if k.expires_at_ms <= v_now then
         update ff_idempotency i
            set partition_key = ff__partition(p_execution_id), execution_id = p_execution_id,

@@ -14,7 +14,7 @@ declare
     f record;
     k ff_idempotency;
 begin
-    v_now := ff_now_ms();
+    v_now := ff__now_ms();
     insert into ff_idempotency (namespace, idempotency_key, partition_key, execution_id, expires_at_ms, request_hash)
     select p_namespace, y.key, ff__partition(p_ids[y.n]), p_ids[y.n], ff__time_after(v_now, p_window_ms), p_hashes[y.n]
       from (select x.key collate "C" as key, min(x.n) as n from unnest(p_keys) with ordinality x(key, n)

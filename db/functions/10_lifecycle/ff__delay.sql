@@ -18,7 +18,7 @@ begin
         perform ff__invalid('p_delay_ms', 'or p_delay_until_ms must be given, and not both');
     end if;
     perform ff__check_time('p_delay_until_ms', p_delay_until_ms, -9223372036854775808);
-    perform ff__check_time('p_delay_ms', p_delay_ms, p_from_ms => ff_now_ms());
+    perform ff__check_time('p_delay_ms', p_delay_ms, p_from_ms => ff__now_ms());
     if p_override then
         e := ff__override(p_fence.wire_id, p_fence.attempt_index, 'delay');
     else

@@ -11,7 +11,7 @@ declare
     v_before text := coalesce(current_setting('ff.children', true), '');
     v_failed boolean := exists (select from ff_reconciler_error r
                                  where r.name = 'drain_sibling_cancels' and r.row_key <> '');
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_after bigint := 0;
     v_ids bigint[];
     v_busy uuid[] := '{}'::uuid[];

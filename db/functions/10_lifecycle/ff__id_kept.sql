@@ -9,7 +9,7 @@ begin
     return exists (select from ff__event_rows(p_execution_id))
         or exists (select from ff_child k where k.parent_id = p_execution_id)
         or exists (select from ff_idempotency i
-                    where i.execution_id = p_execution_id and i.expires_at_ms > ff_now_ms()
+                    where i.execution_id = p_execution_id and i.expires_at_ms > ff__now_ms()
                       and (i.namespace, i.idempotency_key) is distinct from (p_namespace, p_idempotency_key));
 end
 $$;

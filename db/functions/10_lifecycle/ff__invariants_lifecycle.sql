@@ -6,7 +6,7 @@ language plpgsql stable
 as $$
 #variable_conflict use_column
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_completions boolean := exists (select from ff_event_family f
                                       where f.family = 'completion' and f.trimmed_event_id = 0
                                         and f.muted <@ '{renewed}'::text[]);
@@ -262,7 +262,7 @@ begin
       from ff_idempotency k
       join ff_exec_core e on e.execution_id = k.execution_id
       join ff_exec_input i on i.execution_id = k.execution_id
-     where k.expires_at_ms > ff_now_ms()
+     where k.expires_at_ms > ff__now_ms()
        and (k.request_hash <> i.request_hash or k.namespace <> e.namespace);
 end
 $$;

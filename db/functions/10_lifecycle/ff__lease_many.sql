@@ -6,7 +6,7 @@ create or replace function ff__lease_many(
 language plpgsql volatile
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_xid bigint := pg_current_xact_id()::text::bigint;
 begin
     return query

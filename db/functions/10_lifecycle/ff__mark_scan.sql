@@ -7,7 +7,7 @@ returns void
 language plpgsql volatile
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_latest bigint;
     v_first bigint;
     v_id uuid;

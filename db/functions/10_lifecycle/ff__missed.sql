@@ -23,7 +23,7 @@ begin
     if not found then
         return null;
     end if;
-    v_now := ff_now_ms();
+    v_now := ff__now_ms();
     v_ready := ff__heads(p_lane_id, ff__covered_keys(p_lane_id, p_capabilities, false), l.marked, p_namespace, v_now,
                          null);
     if l.limited then

@@ -16,7 +16,7 @@ begin
            greatest(pg_current_xact_id()::text::bigint, c.last_event_ord), null::bigint, null, null
       into e
       from ff_exec_core c where c.execution_id = p_execution_id for update;
-    e.now_ms := ff_now_ms();
+    e.now_ms := ff__now_ms();
     return e;
 end
 $$;

@@ -9,6 +9,6 @@ as $$
 begin
     perform from (select distinct x.id from unnest(p_ids) x(id) order by x.id) y
       cross join lateral (select from ff_exec_core c where c.execution_id = y.id for update offset 0) z;
-    return ff_now_ms();
+    return ff__now_ms();
 end
 $$;

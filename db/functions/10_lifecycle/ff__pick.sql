@@ -12,7 +12,7 @@ language plpgsql volatile
 as $$
 declare
     v_none ff_exec;
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_heals int := 0;
     v_policies text[] := '{}'::text[];
     v_rated text[] := '{}'::text[];
@@ -113,7 +113,7 @@ begin
             end if;
             v_fit := false;
         else
-            e.now_ms := ff_now_ms();
+            e.now_ms := ff__now_ms();
             -- Most rows are ready, with no time limit: they need no closer look.
             if not e.limited
                and ((e.lifecycle_phase = 'runnable' and e.deadline_at_ms is null and e.flow_id is null) is true

@@ -12,7 +12,7 @@ create or replace function ff__pick_many(
 language plpgsql volatile
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_walked bigint := ff__walked();
     v_others bigint;
     v_state text;

@@ -9,12 +9,6 @@ create or replace function ff__pick_merged(
     p_lane_id text, p_keys text[], p_namespace text, p_now_ms bigint, p_limit int
 ) returns uuid[]
 language plpgsql volatile
-set enable_sort = off
-set enable_incremental_sort = off
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $$
 begin
     return array(

@@ -12,10 +12,6 @@ create or replace function ff_cancel_execution(
     out cancelled_from text
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     e ff_exec;

@@ -3,10 +3,6 @@ create or replace function ff_change_priority(
     p_execution_id text, p_priority int, out outcome text, out old_priority int, out new_priority int
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     e ff_exec;

@@ -29,12 +29,6 @@ create or replace function ff_claim(
     deadline_at_ms bigint
 )
 language plpgsql volatile security definer rows 1
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set enable_bitmapscan = off
-set enable_sort = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_capabilities text[];

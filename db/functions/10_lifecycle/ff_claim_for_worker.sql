@@ -8,12 +8,6 @@ create or replace function ff_claim_for_worker(
     p_namespace text default null
 ) returns table (grant_id uuid, kind text, execution_id text, lane_id text, expires_at_ms bigint)
 language plpgsql volatile security definer rows 1
-set search_path from current
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_capabilities text[];

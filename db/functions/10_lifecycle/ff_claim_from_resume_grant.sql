@@ -23,10 +23,6 @@ create or replace function ff_claim_from_resume_grant(
     deadline_at_ms bigint
 )
 language plpgsql volatile security definer rows 1
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_id uuid;

@@ -30,13 +30,6 @@ create or replace function ff_claim_many(
     deadline_at_ms bigint
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_capabilities text[];

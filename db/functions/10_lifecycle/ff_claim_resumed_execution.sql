@@ -27,10 +27,6 @@ create or replace function ff_claim_resumed_execution(
     deadline_at_ms bigint
 )
 language plpgsql volatile security definer rows 1
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     r ff_claim_row := ff__redeem(p_execution_id, p_grant_id, p_worker_id, p_worker_instance_id, p_lease_ttl_ms, 'resume');

@@ -5,13 +5,6 @@ create or replace function ff_complete_many(
     ordinal int, outcome text, public_state text, terminal_at_ms bigint, replayed boolean, error_kind text
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_count int := cardinality(p_handles);

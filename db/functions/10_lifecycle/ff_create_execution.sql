@@ -27,13 +27,9 @@ create or replace function ff_create_execution(
     out created_at_ms bigint
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_read bigint := v_now;
     v_plain boolean := false;
     v_id uuid;
@@ -89,13 +85,13 @@ begin
     if p_flow_id is not null then
         perform ff__check_partition(p_flow_id, v_id);
         f := ff__lock_flow(p_flow_id);
-        v_now := ff_now_ms();
+        v_now := ff__now_ms();
     end if;
     v_hash := ff__request_hash(p_lane_id, p_execution_kind, p_payload, p_payload_encoding, p_flow_id);
 
     if p_idempotency_key <> '' and s.dedup_window_ms > 0 then
         v_existing := ff__claim_idempotency_key(p_namespace, p_idempotency_key, s.dedup_window_ms, v_id, v_hash);
-        v_now := ff_now_ms();
+        v_now := ff__now_ms();
     end if;
     if v_existing is null and p_execution_id is not null then
         v_existing := ff__same_request(v_id, p_namespace, v_hash, p_idempotency_key);

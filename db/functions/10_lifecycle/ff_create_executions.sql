@@ -18,12 +18,9 @@ create or replace function ff_create_executions(
     p_creator text default ''
 ) returns table (ordinal int, outcome text, execution_id text, public_state text)
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_read bigint := v_now;
     v_count int := cardinality(p_payloads);
     v_default int;
@@ -65,7 +62,7 @@ begin
                               p_creator, v_now);
     if p_flow_id is not null then
         f := ff__lock_flow(p_flow_id);
-        v_now := ff_now_ms();
+        v_now := ff__now_ms();
     end if;
     v_default := s.priority;
     -- In their order: so they are handed out, and every index is written at its end.
@@ -77,7 +74,7 @@ begin
             p_namespace, p_idempotency_keys, s.dedup_window_ms, v_ids,
             array(select ff__request_hash(p_lane_id, p_execution_kind, x.payload, p_payload_encoding, p_flow_id)
                     from unnest(p_payloads) with ordinality x(payload, n) order by x.n));
-        v_now := ff_now_ms();
+        v_now := ff__now_ms();
     end if;
     if v_owners && v_ids then
         if v_now > v_read then

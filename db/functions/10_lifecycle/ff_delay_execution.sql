@@ -14,10 +14,6 @@ create or replace function ff_delay_execution(
     out replayed boolean
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_override boolean := ff__check_source(p_execution_id, p_source, p_lease_id, p_lease_epoch, p_attempt_id);

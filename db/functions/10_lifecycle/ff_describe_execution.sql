@@ -16,7 +16,6 @@ returns table (
     last_transition_at_ms bigint, last_mutation_at_ms bigint, parent_execution_id text
 )
 language plpgsql stable security definer rows 1
-set search_path from current
 as $$
 declare
     v_id uuid := ff__execution_uuid(p_execution_id);
@@ -29,7 +28,7 @@ begin
                c.current_attempt_index, c.current_attempt_id, c.total_attempt_count, c.retry_count,
                c.lease_reclaim_count, c.replay_count,
                c.lease_epoch, c.lease_id,
-               coalesce(c.ownership_state = 'leased' and c.lease_expires_at_ms > ff_now_ms(), false),
+               coalesce(c.ownership_state = 'leased' and c.lease_expires_at_ms > ff__now_ms(), false),
                c.lease_ttl_ms, c.lease_acquired_at_ms, c.lease_renewed_at_ms, c.lease_expires_at_ms,
                c.lease_revoke_reason, c.worker_id, c.worker_instance_id, c.delay_until_ms, c.not_before_ms,
                c.deadline_at_ms, c.attempt_timeout_at_ms, c.attempt_remaining_ms, c.current_suspension_id,

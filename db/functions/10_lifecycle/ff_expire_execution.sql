@@ -3,10 +3,6 @@ create or replace function ff_expire_execution(
     p_execution_id text, p_phase text, out outcome text, out public_state text
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v jsonb;

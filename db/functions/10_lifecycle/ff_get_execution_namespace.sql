@@ -1,7 +1,6 @@
 create or replace function ff_get_execution_namespace(p_execution_id text)
 returns table (namespace text)
 language plpgsql stable security definer rows 1
-set search_path from current
 as $$
 declare
     v_id uuid := ff__execution_uuid(p_execution_id);

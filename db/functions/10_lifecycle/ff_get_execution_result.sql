@@ -4,7 +4,6 @@ returns table (
     failure_reason text, failure_category text, ended_at_ms bigint
 )
 language plpgsql stable security definer rows 1
-set search_path from current
 as $$
 declare
     v_id uuid := ff__execution_uuid(p_execution_id);

@@ -3,10 +3,6 @@ create or replace function ff_heartbeat_worker(
     p_worker_instance_id text, p_namespace text default 'default', out outcome text, out next_expiry_ms bigint
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     w ff_worker_registry;
@@ -16,7 +12,7 @@ begin
     perform ff__check_text('p_namespace', p_namespace, 1, 64);
     select x.* into w from ff_worker_registry x
      where x.namespace = p_namespace and x.worker_instance_id = p_worker_instance_id for update;
-    v_now := ff_now_ms();
+    v_now := ff__now_ms();
     if w.worker_id is null or w.last_heartbeat_ms + w.liveness_ttl_ms <= v_now then
         outcome := 'not_registered';
         return;

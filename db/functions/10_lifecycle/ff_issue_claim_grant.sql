@@ -13,10 +13,6 @@ create or replace function ff_issue_claim_grant(
     out expires_at_ms bigint
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_capabilities text[];

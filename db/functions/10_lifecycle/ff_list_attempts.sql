@@ -7,7 +7,6 @@ returns table (
     release_op text, release_at_ms bigint
 )
 language plpgsql stable security definer
-set search_path from current
 as $$
 declare
     v_id uuid := ff__execution_uuid(p_execution_id);

@@ -4,7 +4,6 @@ returns table (
     created_at_ms bigint, terminal_at_ms bigint
 )
 language plpgsql stable security definer
-set search_path from current
 as $$
 declare
     v_id uuid := ff__execution_uuid(p_execution_id);

@@ -12,9 +12,7 @@ create or replace function ff_list_executions(
     priority int, created_at_ms bigint, terminal_at_ms bigint
 )
 language plpgsql stable security definer
-set search_path from current
 -- Which index serves depends on the filters given: a generic plan would fit none of them.
-set plan_cache_mode = force_custom_plan
 as $$
 declare
     v_after ff_time_cursor := ff__decode_time_cursor(p_after);

@@ -5,11 +5,10 @@ create or replace function ff_list_expired_leases(
     worker_instance_id text, expires_at_ms bigint, ownership_state text
 )
 language plpgsql stable security definer
-set search_path from current
 as $$
 declare
     v_after ff_time_cursor := ff__decode_time_cursor(p_after);
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
 begin
     perform ff__check_limit(p_limit, 10000);
     if p_grace_ms is null then

@@ -8,7 +8,6 @@ returns table (
     registered_by text
 )
 language plpgsql stable security definer
-set search_path from current
 as $$
 begin
     perform ff__check_limit(p_limit);

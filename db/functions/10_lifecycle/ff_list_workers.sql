@@ -4,7 +4,6 @@ returns table (
     last_heartbeat_ms bigint, liveness_ttl_ms bigint, expires_at_ms bigint, registered_at_ms bigint, alive boolean
 )
 language plpgsql stable security definer
-set search_path from current
 as $$
 declare
     v_at int := position(' ' in p_after);
@@ -25,7 +24,7 @@ begin
         select length(w.namespace)::text || ' ' || w.namespace || w.worker_instance_id, w.namespace, w.worker_instance_id,
                w.worker_id, w.lanes, w.capabilities, w.last_heartbeat_ms, w.liveness_ttl_ms,
                w.last_heartbeat_ms + w.liveness_ttl_ms, w.registered_at_ms,
-               w.last_heartbeat_ms + w.liveness_ttl_ms > ff_now_ms()
+               w.last_heartbeat_ms + w.liveness_ttl_ms > ff__now_ms()
           from ff_worker_registry w
          where (p_namespace is null or w.namespace = p_namespace)
            and (p_after is null or (w.namespace, w.worker_instance_id) > (v_namespace, v_instance))

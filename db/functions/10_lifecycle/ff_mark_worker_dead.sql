@@ -8,10 +8,6 @@ create or replace function ff_mark_worker_dead(
     out leases_revoked int
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_id uuid;
@@ -46,7 +42,7 @@ begin
     returning x.worker_id, greatest(pg_current_xact_id()::text::bigint, x.last_event_ord) into v_worker, v_ord;
     outcome := case when v_worker is null then 'not_registered' else 'marked' end;
     if outcome = 'marked' then
-        perform ff__emit_worker('marked_dead', p_namespace, v_worker, p_worker_instance_id, ff_now_ms(), v_ord, p_reason);
+        perform ff__emit_worker('marked_dead', p_namespace, v_worker, p_worker_instance_id, ff__now_ms(), v_ord, p_reason);
     end if;
 end
 $$;

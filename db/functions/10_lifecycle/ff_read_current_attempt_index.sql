@@ -1,7 +1,6 @@
 create or replace function ff_read_current_attempt_index(p_execution_id text)
 returns table (attempt_index int)
 language plpgsql stable security definer rows 1
-set search_path from current
 as $$
 declare
     v_id uuid := ff__execution_uuid(p_execution_id);

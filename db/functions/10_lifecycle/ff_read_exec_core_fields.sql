@@ -1,7 +1,6 @@
 create or replace function ff_read_exec_core_fields(p_execution_id text, p_fields text[])
 returns table (field text, value text)
 language plpgsql stable security definer
-set search_path from current
 as $$
 declare
     v_row jsonb;
@@ -21,7 +20,7 @@ begin
                                 jsonb_build_object('field', left(v_field, 64)));
         end if;
     end loop;
-    select to_jsonb(d.*) into v_row from ff_describe_execution(p_execution_id) d;
+    select to_jsonb(d.*) into v_row from @extschema@.ff_describe_execution(p_execution_id) d;
     if not found then
         return;
     end if;

@@ -6,7 +6,6 @@ returns table (
     started_at_ms bigint, terminal_at_ms bigint
 )
 language plpgsql stable security definer rows 1
-set search_path from current
 as $$
 declare
     v_id uuid := ff__execution_uuid(p_execution_id);

@@ -1,7 +1,6 @@
 create or replace function ff_read_execution_state(p_execution_id text)
 returns table (public_state text)
 language plpgsql stable security definer rows 1
-set search_path from current
 as $$
 declare
     v_id uuid := ff__execution_uuid(p_execution_id);

@@ -30,10 +30,6 @@ create or replace function ff_reclaim_execution(
     deadline_at_ms bigint
 )
 language plpgsql volatile security definer rows 1
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v ff_reclaim_row;

@@ -10,10 +10,6 @@ create or replace function ff_register_worker(
     out next_expiry_ms bigint
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_lanes text[];
@@ -43,7 +39,7 @@ begin
     perform ff__check_ttl('p_liveness_ttl_ms', p_liveness_ttl_ms);
 
     loop
-        v_now := ff_now_ms();
+        v_now := ff__now_ms();
         insert into ff_worker_registry (
             namespace, worker_instance_id, worker_id, lanes, capabilities, last_heartbeat_ms, liveness_ttl_ms,
             registered_at_ms, last_event_ord)
@@ -59,7 +55,7 @@ begin
          where x.namespace = p_namespace and x.worker_instance_id = p_worker_instance_id for update;
         -- Not found: removed since the insert met it. Try again.
         continue when not found;
-        v_now := ff_now_ms();
+        v_now := ff__now_ms();
         v_live := w.last_heartbeat_ms + w.liveness_ttl_ms > v_now;
         if v_live and w.worker_id <> p_worker_id then
             perform ff__raise('worker_instance_conflict',

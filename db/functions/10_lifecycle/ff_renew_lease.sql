@@ -10,10 +10,6 @@ create or replace function ff_renew_lease(
     out lease_expires_at_ms bigint
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_fence ff_fence := ff__fence_of(p_execution_id, p_attempt_index, p_lease_id, p_lease_epoch, p_attempt_id);

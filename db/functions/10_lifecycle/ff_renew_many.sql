@@ -2,13 +2,6 @@
 create or replace function ff_renew_many(p_handles text[], p_lease_ttl_ms bigint default null)
 returns table (ordinal int, outcome text, lease_expires_at_ms bigint, error_kind text)
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_count int := cardinality(p_handles);

@@ -9,10 +9,6 @@ create or replace function ff_replay_execution(
     out replay_count int
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     e ff_exec;

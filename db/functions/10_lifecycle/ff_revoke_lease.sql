@@ -10,10 +10,6 @@ create or replace function ff_revoke_lease(
     out lease_epoch bigint
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     e ff_exec;

@@ -1,10 +1,6 @@
 -- Locks: the execution. Repeatable.
 create or replace function ff_set_execution_tag(p_execution_id text, p_key text, p_value text, out changed boolean)
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_old text;
@@ -18,7 +14,7 @@ begin
     select i.tags ->> p_key into v_old from ff_exec_input i where i.execution_id = e.execution_id;
     changed := v_old is distinct from p_value;
     if changed then
-        perform ff_set_execution_tags(p_execution_id, jsonb_build_object(p_key, p_value));
+        perform @extschema@.ff_set_execution_tags(p_execution_id, jsonb_build_object(p_key, p_value));
     end if;
 end
 $$;

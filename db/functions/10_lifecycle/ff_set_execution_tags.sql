@@ -1,10 +1,6 @@
 -- Locks: the execution. Repeatable.
 create or replace function ff_set_execution_tags(p_execution_id text, p_tags jsonb, out tags jsonb)
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     e ff_exec;

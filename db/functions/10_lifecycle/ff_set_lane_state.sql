@@ -8,7 +8,6 @@ create or replace function ff_set_lane_state(
     out state text
 )
 language plpgsql volatile security definer
-set search_path from current
 as $$
 declare
     v_now bigint;
@@ -24,7 +23,7 @@ begin
     state := p_state;
     insert into ff_lane_registry (
         lane_id, state, state_reason, state_changed_at_ms, registered_at_ms, registered_by, last_event_ord)
-    select p_lane_id, p_state, p_reason, n.now_ms, n.now_ms, 'set_lane_state', v_ord from (select ff_now_ms()) n(now_ms)
+    select p_lane_id, p_state, p_reason, n.now_ms, n.now_ms, 'set_lane_state', v_ord from (select ff__now_ms()) n(now_ms)
     on conflict do nothing;
     if found then
         outcome := 'created';
@@ -37,7 +36,7 @@ begin
     if outcome = 'unchanged' then
         return;
     end if;
-    v_now := ff_now_ms();
+    v_now := ff__now_ms();
     if outcome = 'changed' then
         update ff_lane_registry l
            set state = p_state, state_reason = p_reason, state_changed_at_ms = v_now, last_event_ord = v_ord

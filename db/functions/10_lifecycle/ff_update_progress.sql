@@ -11,10 +11,6 @@ create or replace function ff_update_progress(
     out progress_updated_at_ms bigint
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v record;

@@ -4,8 +4,6 @@
 -- it is to ring, without waiting.
 create or replace function ff__ring_due_families() returns int
 language plpgsql volatile
-set enable_bitmapscan = off
-set enable_sort = off
 as $$
 declare
     v_rung int := 0;

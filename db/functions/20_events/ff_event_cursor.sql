@@ -1,6 +1,5 @@
 create or replace function ff_event_cursor(p_at text default 'now', out cursor text)
 language plpgsql stable security definer
-set search_path from current
 as $$
 declare
     v_horizon bigint := ff__event_horizon();

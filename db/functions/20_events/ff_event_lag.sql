@@ -9,13 +9,10 @@ create or replace function ff_event_lag(
     out holder_database text
 )
 language plpgsql stable security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     v_xid xid := pg_snapshot_xmin(pg_current_snapshot())::xid;
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
 begin
     if p_family is not null then
         perform ff__check_family(p_family);

@@ -37,12 +37,6 @@ create or replace function ff_read_events(
     details jsonb
 )
 language plpgsql stable security definer
-set search_path from current
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_gen int;

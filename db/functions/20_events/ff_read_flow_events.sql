@@ -20,13 +20,12 @@ create or replace function ff_read_flow_events(
     details jsonb
 )
 language plpgsql stable security definer
-set search_path from current
 as $$
 begin
     return query
         select x.cursor, x.event_id, x.event_type, x.flow_id, x.namespace, x.tags, x.occurred_at_ms, x.reason,
                x.details
-          from ff_read_events('flow', p_after, p_limit, p_namespace, p_tags, p_execution_id, p_event_types, p_partition,
+          from @extschema@.ff_read_events('flow', p_after, p_limit, p_namespace, p_tags, p_execution_id, p_event_types, p_partition,
                               p_max_scan, p_watermark) x;
 end
 $$;

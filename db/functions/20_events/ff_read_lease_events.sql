@@ -26,14 +26,13 @@ create or replace function ff_read_lease_events(
     reason text
 )
 language plpgsql stable security definer
-set search_path from current
 as $$
 begin
     return query
         select x.cursor, x.event_id, x.event_type, x.execution_id, x.flow_id, x.lane_id, x.namespace, x.tags,
                x.occurred_at_ms, x.attempt_index, x.lease_id, x.lease_epoch, x.worker_id,
                x.worker_instance_id, x.reason
-          from ff_read_events('lease', p_after, p_limit, p_namespace, p_tags, p_execution_id, p_event_types, p_partition,
+          from @extschema@.ff_read_events('lease', p_after, p_limit, p_namespace, p_tags, p_execution_id, p_event_types, p_partition,
                               p_max_scan, p_watermark) x;
 end
 $$;

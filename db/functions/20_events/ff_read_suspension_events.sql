@@ -25,14 +25,13 @@ create or replace function ff_read_suspension_events(
     details jsonb
 )
 language plpgsql stable security definer
-set search_path from current
 as $$
 begin
     return query
         select x.cursor, x.event_id, x.event_type, x.execution_id, x.flow_id, x.lane_id, x.namespace, x.tags,
                x.occurred_at_ms, x.attempt_index, x.suspension_id, x.waitpoint_id, x.reason,
                x.details
-          from ff_read_events('suspension', p_after, p_limit, p_namespace, p_tags, p_execution_id, p_event_types, p_partition,
+          from @extschema@.ff_read_events('suspension', p_after, p_limit, p_namespace, p_tags, p_execution_id, p_event_types, p_partition,
                               p_max_scan, p_watermark) x;
 end
 $$;

@@ -19,13 +19,12 @@ create or replace function ff_read_worker_events(
     reason text
 )
 language plpgsql stable security definer
-set search_path from current
 as $$
 begin
     return query
         select x.cursor, x.event_id, x.event_type, x.namespace, x.occurred_at_ms, x.worker_id,
                x.worker_instance_id, x.reason
-          from ff_read_events('worker', p_after, p_limit, p_namespace, p_tags, p_execution_id, p_event_types, p_partition,
+          from @extschema@.ff_read_events('worker', p_after, p_limit, p_namespace, p_tags, p_execution_id, p_event_types, p_partition,
                               p_max_scan, p_watermark) x;
 end
 $$;

@@ -6,7 +6,6 @@
 -- generation.
 create or replace function ff_rebase_events(out gen int, out system_identifier bigint)
 language plpgsql volatile security definer
-set search_path from current
 as $$
 begin
     lock table ff_flow_core, ff_exec_core, ff_lane_registry, ff_worker_registry, ff_event_log in exclusive mode;

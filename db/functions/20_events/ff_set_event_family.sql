@@ -10,7 +10,6 @@ create or replace function ff_set_event_family(
     out retention_ms bigint
 )
 language plpgsql volatile security definer
-set search_path from current
 as $$
 declare
     v_unknown text;
@@ -24,7 +23,7 @@ begin
     elsif p_notify not in ('commit', 'tick', 'off') then
         perform ff__invalid('p_notify', 'must be commit, tick or off');
     end if;
-    perform ff__check_time('p_retention_ms', p_retention_ms, p_from_ms => ff_now_ms());
+    perform ff__check_time('p_retention_ms', p_retention_ms, p_from_ms => ff__now_ms());
     update ff_event_family f set
         muted = case when p_muted is null then f.muted
                      else array(select distinct t.type from unnest(p_muted) t(type) order by 1) end,

@@ -1,14 +1,9 @@
 -- Locks: the family's row (skip locked: somebody else is at it), then its oldest events. Never waits.
 create or replace function ff_trim_events(p_limit int default 10000, out processed int, out errors int, out more boolean)
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set jit = off
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_gen int;
     v_horizon bigint;
     v_count int;

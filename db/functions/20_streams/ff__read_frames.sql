@@ -5,7 +5,7 @@ create or replace function ff__read_frames(
 language plpgsql stable
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
 begin
     return query
         select f.* from ff_stream_frame f

@@ -21,10 +21,6 @@ create or replace function ff_append_frame(
     out replayed boolean
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_key text := nullif(p_frame_key, '');
@@ -49,7 +45,7 @@ begin
     e := ff__open(v_fence.execution_id);
     select x.* into m from ff_stream_meta x
      where x.execution_id = e.execution_id and x.attempt_index = e.current_attempt_index for update;
-    e.now_ms := ff_now_ms();
+    e.now_ms := ff__now_ms();
     if e.lifecycle_phase = 'terminal' then
         perform ff__stream_closed(e, v_fence.attempt_index);
     elsif ff__verdict(e, v_fence, null) is not null then

@@ -18,9 +18,6 @@ create or replace function ff_read_stream(
     summary_version int
 )
 language plpgsql stable security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     v_from ff_frame_id := ff__frame_id('p_from', p_from, true, 0);

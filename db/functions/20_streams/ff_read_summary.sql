@@ -1,7 +1,6 @@
 create or replace function ff_read_summary(p_execution_id text, p_attempt_index int)
 returns table (document jsonb, version int, patch_kind text, first_applied_ms bigint, last_updated_ms bigint)
 language plpgsql stable security definer
-set search_path from current
 as $$
 declare
     v_id uuid := ff__stream_of(p_execution_id, p_attempt_index);

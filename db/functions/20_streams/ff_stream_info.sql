@@ -9,11 +9,10 @@ create or replace function ff_stream_info(
     out closed_reason text
 )
 language plpgsql stable security definer
-set search_path from current
 as $$
 declare
     v_id uuid := ff__stream_of(p_execution_id, p_attempt_index);
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
 begin
     select coalesce(m.frame_count, 0), coalesce(m.last_ts_ms, 0) || '-' || coalesce(m.last_seq, 0),
            coalesce(m.summary_count, 0)::int, coalesce(m.closed_at_ms, a.ended_at_ms),

@@ -19,9 +19,6 @@ create or replace function ff_tail_stream(
     summary_version int
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     c_end ff_frame_id := (9223372036854775807, 2147483647);

@@ -1,15 +1,9 @@
 -- Locks: the frames it deletes, without waiting.
 create or replace function ff_trim_streams(p_limit int default 1000, out processed int, out errors int, out more boolean)
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     -- Not while ff_trim_retention deletes frames: one would wait for the other.
     v_free boolean := pg_try_advisory_xact_lock(hashtextextended('ff_stream_frame ' || current_schema(), 0));
     v_scan refcursor;

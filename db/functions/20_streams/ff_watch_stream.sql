@@ -5,9 +5,6 @@ create or replace function ff_watch_stream(
     p_execution_id text, p_attempt_index int, p_ttl_ms int default 60000, out channel text
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     v_id uuid;
@@ -28,7 +25,7 @@ begin
     end if;
     perform from ff_stream_meta m where m.execution_id = v_id and m.attempt_index = p_attempt_index for update;
     update ff_stream_meta m
-       set watch_until_ms = greatest(m.watch_until_ms, ff_now_ms() + p_ttl_ms), notified_at_ms = null
+       set watch_until_ms = greatest(m.watch_until_ms, ff__now_ms() + p_ttl_ms), notified_at_ms = null
      where m.execution_id = v_id and m.attempt_index = p_attempt_index and m.closed_at_ms is null;
 end
 $$;

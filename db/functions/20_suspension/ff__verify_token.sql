@@ -18,7 +18,7 @@ begin
     end if;
     if length(p_token) <= 129 and p_token ~ '^[A-Za-z0-9._-]{1,64}:[0-9a-f]{64}$' then
         select h.* into k from ff_waitpoint_hmac h where h.kid = v_kid;
-        if found and (k.secret is null or (not k.active and k.expires_at_ms <= ff_now_ms())) then
+        if found and (k.secret is null or (not k.active and k.expires_at_ms <= ff__now_ms())) then
             perform ff__raise('token_expired', format('tokens of the key %s are no longer accepted', v_kid),
                               jsonb_build_object('execution_id', p_wire_id, 'kid', v_kid));
         elsif found then

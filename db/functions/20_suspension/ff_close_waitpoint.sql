@@ -7,10 +7,6 @@ create or replace function ff_close_waitpoint(
     out close_reason text
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_fence ff_fence := ff__decode_handle(p_handle);

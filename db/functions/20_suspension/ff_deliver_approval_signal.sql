@@ -17,10 +17,6 @@ create or replace function ff_deliver_approval_signal(
     out public_state text
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_max int := ff__limit('max_name_chars');

@@ -23,10 +23,6 @@ create or replace function ff_deliver_signal(
     out public_state text
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_id uuid := ff__execution_uuid(p_execution_id);

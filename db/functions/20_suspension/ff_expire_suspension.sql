@@ -1,10 +1,6 @@
 -- Locks: the execution. Repeatable.
 create or replace function ff_expire_suspension(p_execution_id text, out outcome text, out public_state text)
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     e ff_exec := ff__open(ff__execution_uuid(p_execution_id));

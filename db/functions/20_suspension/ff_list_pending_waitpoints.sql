@@ -6,7 +6,6 @@ create or replace function ff_list_pending_waitpoints(
     token_fingerprint text, signal_count int
 )
 language plpgsql stable security definer
-set search_path from current
 as $$
 declare
     v_id uuid := ff__execution_uuid(p_execution_id);

@@ -5,7 +5,6 @@ returns table (
     waitpoint_key text, matched boolean, consumed boolean, suspension_id uuid, effect text, discarded boolean
 )
 language plpgsql stable security definer
-set search_path from current
 as $$
 declare
     v_id uuid := ff__execution_uuid(p_execution_id);

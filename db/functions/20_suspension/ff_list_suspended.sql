@@ -11,9 +11,7 @@ create or replace function ff_list_suspended(
     last_signal_at_ms bigint, condition jsonb
 )
 language plpgsql stable security definer
-set search_path from current
 -- With or without a cursor the plan differs: a generic one would read every page from the start.
-set plan_cache_mode = force_custom_plan
 as $$
 declare
     v_after ff_time_cursor := ff__decode_time_cursor(p_after);

@@ -3,10 +3,9 @@ returns table (
     kid text, active boolean, installed_at_ms bigint, expires_at_ms bigint, verifying boolean, open_waitpoints bigint
 )
 language sql stable security definer
-set search_path from current
 as $$
     select h.kid, h.active, h.installed_at_ms, h.expires_at_ms,
-           h.secret is not null and (h.active or h.expires_at_ms > ff_now_ms()), coalesce(w.open_waitpoints, 0)
+           h.secret is not null and (h.active or h.expires_at_ms > ff__now_ms()), coalesce(w.open_waitpoints, 0)
       from ff_waitpoint_hmac h
       left join (select x.token_kid, count(*) as open_waitpoints from ff_waitpoint x
                   where x.state in ('pending', 'active') group by x.token_kid) w on w.token_kid = h.kid

@@ -6,9 +6,6 @@ create or replace function ff_observe_signals(
     consumed boolean, suspension_id uuid
 )
 language plpgsql stable security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     v_fence ff_fence := ff__decode_handle(p_handle);

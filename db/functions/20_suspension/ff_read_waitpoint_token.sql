@@ -2,8 +2,6 @@
 create or replace function ff_read_waitpoint_token(p_execution_id text, p_waitpoint_id uuid)
 returns table (waitpoint_token text, token_kid text, state text)
 language plpgsql volatile security definer rows 1
-set search_path from current
-set plan_cache_mode = force_generic_plan -- a custom plan holds the values, and auto_explain prints plans
 as $$
 declare
     e ff_exec;

@@ -8,10 +8,6 @@ create or replace function ff_resume_execution(
     out delay_until_ms bigint
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     e ff_exec;

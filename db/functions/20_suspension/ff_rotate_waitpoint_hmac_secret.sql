@@ -10,8 +10,6 @@ create or replace function ff_rotate_waitpoint_hmac_secret(
     out gc_count int
 )
 language plpgsql volatile security definer
-set search_path from current
-set plan_cache_mode = force_generic_plan -- a custom plan holds the values, and auto_explain prints plans
 as $$
 declare
     v_secret bytea := ff__check_kid('p_new_kid', p_new_kid, p_new_secret_hex);
@@ -21,12 +19,12 @@ declare
 begin
     if p_grace_ms is null then
         perform ff__invalid('p_grace_ms', 'must not be null');
-    elsif p_grace_ms not between 0 and ff__last_ms(ff_now_ms()) then
+    elsif p_grace_ms not between 0 and ff__last_ms(ff__now_ms()) then
         perform ff__raise('invalid_grace_ms', 'the grace period is negative or ends after the year 9999',
                           jsonb_build_object('grace_ms', p_grace_ms));
     end if;
     perform ff__lock_keystore();
-    v_now := ff_now_ms();
+    v_now := ff__now_ms();
     new_kid := p_new_kid;
     gc_count := 0;
     select h.* into k from ff_waitpoint_hmac h where h.kid = p_new_kid;

@@ -8,8 +8,6 @@ create or replace function ff_seed_waitpoint_hmac_secret(
     out active boolean
 )
 language plpgsql volatile security definer
-set search_path from current
-set plan_cache_mode = force_generic_plan -- a custom plan holds the values, and auto_explain prints plans
 as $$
 declare
     v_secret bytea := ff__check_kid('p_kid', p_kid, p_secret_hex);
@@ -17,7 +15,7 @@ declare
     k ff_waitpoint_hmac;
 begin
     perform ff__lock_keystore();
-    v_now := ff_now_ms();
+    v_now := ff__now_ms();
     kid := p_kid;
     -- The key of this id; else the active one, which answers for its secret under every id.
     select h.* into k from ff_waitpoint_hmac h where h.kid = p_kid or h.active order by h.kid = p_kid desc limit 1;

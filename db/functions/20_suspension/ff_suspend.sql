@@ -19,10 +19,6 @@ create or replace function ff_suspend(
     waitpoint_token text, timeout_at_ms bigint, handle text
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 begin
     return query

@@ -23,10 +23,6 @@ create or replace function ff_suspend_execution(
     waitpoint_token text, timeout_at_ms bigint, handle text
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 begin
     return query

@@ -17,7 +17,7 @@ begin
         if a.budget_id is not null then
             a.admitted := '{}'::uuid[];
             a.outcome := 'budget_exceeded';
-            a.now_ms := ff_now_ms();
+            a.now_ms := ff__now_ms();
             a.retry_after_ms := (select b.next_reset_at_ms - a.now_ms from ff_budget b
                                   where b.budget_id = a.budget_id and b.next_reset_at_ms > a.now_ms);
             return a;
@@ -26,7 +26,7 @@ begin
     if v_policy is null then
         a.admitted := array[e.execution_id];
         a.outcome := 'admitted';
-        a.now_ms := ff_now_ms();
+        a.now_ms := ff__now_ms();
         return a;
     end if;
     a := ff__admit(v_policy, array[e.execution_id], array[ff__next_attempt(e)], array[v_fresh], p_hold_ms, false);

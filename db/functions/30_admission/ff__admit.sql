@@ -18,7 +18,7 @@ begin
     if not found then
         a.admitted := p_ids;
         a.outcome := 'admitted';
-        a.now_ms := ff_now_ms();
+        a.now_ms := ff__now_ms();
         return a;
     elsif q.max_requests_per_window = 0 and q.max_concurrent = 0 then
         return ff__judge(q, p_ids, p_attempts, p_rated, p_hold_ms, true);
@@ -44,7 +44,7 @@ begin
             a.admitted := '{}'::uuid[];
             a.outcome := 'busy';
             a.quota_policy_id := p_quota_policy_id;
-            a.now_ms := ff_now_ms();
+            a.now_ms := ff__now_ms();
             return a;
         end if;
         a := ff__judge(q, p_ids, p_attempts, p_rated, p_hold_ms, true);

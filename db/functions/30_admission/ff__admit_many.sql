@@ -26,7 +26,7 @@ begin
             a.admitted := '{}'::uuid[];
             a.outcome := 'budget_exceeded';
             a.budget_id := v_budget;
-            a.now_ms := ff_now_ms();
+            a.now_ms := ff__now_ms();
             perform ff__park(ff__open(r.ids[1]), a);
         end if;
     end loop;

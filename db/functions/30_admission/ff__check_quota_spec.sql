@@ -7,7 +7,7 @@ language plpgsql stable
 as $$
 declare
     c_max constant bigint := 9007199254740;
-    v_longest_ms constant bigint := ff__last_ms(ff_now_ms());
+    v_longest_ms constant bigint := ff__last_ms(ff__now_ms());
     r record;
 begin
     for r in

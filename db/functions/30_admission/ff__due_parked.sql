@@ -14,7 +14,7 @@ declare
     v_failed boolean := exists (select from ff_reconciler_error x
                                  where x.name = 'sweep_admissions' and x.row_key <> '');
 begin
-    select x.slots, x.starts into v_slots, v_starts from ff__room(p_quota_policy_id, coalesce(p_now_ms, ff_now_ms())) x;
+    select x.slots, x.starts into v_slots, v_starts from ff__room(p_quota_policy_id, coalesce(p_now_ms, ff__now_ms())) x;
     p_limit := least(p_limit, v_slots, nullif(v_starts, 0));
     if p_limit = 0 then
         return '{}'::uuid[];

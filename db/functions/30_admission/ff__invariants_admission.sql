@@ -24,7 +24,7 @@ begin
     select 'concurrency_cap', q.quota_policy_id, format('%s run, the cap is %s', count(*), q.max_concurrent)
       from ff_quota_policy q
       join ff_exec_core e on e.quota_policy_id = q.quota_policy_id and e.ownership_state = 'leased'
-                             and e.lease_expires_at_ms > ff_now_ms()
+                             and e.lease_expires_at_ms > ff__now_ms()
                              and e.lease_id is distinct from e.unadmitted_lease_id
                              and (e.lease_acquired_at_ms > q.updated_at_ms or q.updated_at_ms = q.created_at_ms)
      where q.max_concurrent > 0

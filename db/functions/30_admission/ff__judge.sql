@@ -11,7 +11,7 @@ declare
     v_new uuid[] := '{}'::uuid[];
     v_charged uuid[] := '{}'::uuid[];
     v_window_ms bigint := q.window_seconds * 1000;
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     a ff_admission;
     r record;
 begin
@@ -23,7 +23,7 @@ begin
     if q.max_requests_per_window > 0 then
         a.window_count := ff__window_count(q.quota_policy_id, q.window_seconds, v_now);
     end if;
-    a.now_ms := ff_now_ms();
+    a.now_ms := ff__now_ms();
     for r in
         select u.id,
                -- Not EXISTS, which may be planned as a hash of all that is held, leased or was admitted.

@@ -4,10 +4,6 @@ create or replace function ff_attach_quota(
     p_quota_policy_id text, p_execution_id text default null, p_flow_id uuid default null, out outcome text
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_lane text;
@@ -50,7 +46,7 @@ begin
           from (select c.execution_id, c.lane_id from ff_exec_core c
                  where c.flow_id = p_flow_id and c.lifecycle_phase <> 'terminal' and c.quota_policy_id is null
                  order by c.execution_id for update) x;
-        v_now := ff_now_ms();
+        v_now := ff__now_ms();
         update ff_flow_core x set quota_policy_id = p_quota_policy_id, last_mutation_at_ms = v_now
          where x.flow_id = p_flow_id;
     end if;

@@ -8,10 +8,6 @@ create or replace function ff_block_execution_for_admission(
     out eligibility_state text
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_target text := case p_reason when 'waiting_for_quota' then 'blocked_by_quota'

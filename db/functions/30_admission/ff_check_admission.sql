@@ -9,10 +9,6 @@ create or replace function ff_check_admission(
     out window_count bigint
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_id uuid;
@@ -27,7 +23,7 @@ begin
     if p_hold_ms is null then
         perform ff__invalid('p_hold_ms', 'must not be null');
     end if;
-    perform ff__check_time('p_hold_ms', p_hold_ms, 1, ff_now_ms());
+    perform ff__check_time('p_hold_ms', p_hold_ms, 1, ff__now_ms());
     select x.* into q from ff_quota_policy x where x.quota_policy_id = p_quota_policy_id;
     if not found then
         perform ff__no_quota_policy(p_quota_policy_id);

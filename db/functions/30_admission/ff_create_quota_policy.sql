@@ -9,12 +9,9 @@ create or replace function ff_create_quota_policy(
     out quota_policy_id text
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     q ff_quota_policy;
 begin
     if length(p_quota_policy_id) not between 1 and 200 then

@@ -3,10 +3,6 @@ create or replace function ff_detach_quota(
     p_execution_id text default null, p_flow_id uuid default null, out outcome text
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_policy text;
@@ -20,7 +16,7 @@ begin
         f := ff__lock_flow(p_flow_id);
         if f.quota_policy_id is not null then
             outcome := 'detached';
-            update ff_flow_core x set quota_policy_id = null, last_mutation_at_ms = ff_now_ms()
+            update ff_flow_core x set quota_policy_id = null, last_mutation_at_ms = ff__now_ms()
              where x.flow_id = p_flow_id;
         end if;
         perform ff__close_flow(p_flow_id);

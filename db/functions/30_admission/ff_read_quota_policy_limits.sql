@@ -4,13 +4,9 @@ returns table (
     active_concurrency bigint, window_count bigint, is_unlimited boolean
 )
 language plpgsql volatile security definer rows 1
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
 begin
     if p_quota_policy_id is null then
         perform ff__invalid('p_quota_policy_id', 'must not be null');

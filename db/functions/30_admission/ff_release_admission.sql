@@ -7,10 +7,6 @@ create or replace function ff_release_admission(
     out active_concurrency bigint
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_id uuid;
@@ -34,7 +30,7 @@ begin
     delete from ff_quota_reservation x
      where x.quota_policy_id = p_quota_policy_id and x.execution_id = v_id
     returning x.* into r;
-    v_now := ff_now_ms();
+    v_now := ff__now_ms();
     outcome := 'already_released';
     if r.expires_at_ms > v_now then
         outcome := 'released';

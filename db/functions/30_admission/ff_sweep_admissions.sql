@@ -3,14 +3,9 @@ create or replace function ff_sweep_admissions(
     p_limit int default 200, p_lane_id text default null, out processed int, out errors int, out more boolean
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set enable_sort = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_scan refcursor;
     v_state text;
     v_key text;

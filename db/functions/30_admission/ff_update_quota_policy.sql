@@ -9,10 +9,6 @@ create or replace function ff_update_quota_policy(
     out released int
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_id uuid;
@@ -35,7 +31,7 @@ begin
     if outcome = 'updated' then
         update ff_quota_policy x
            set window_seconds = n.window_seconds, max_requests_per_window = n.max_requests_per_window,
-               max_concurrent = n.max_concurrent, jitter_ms = n.jitter_ms, updated_at_ms = ff_now_ms()
+               max_concurrent = n.max_concurrent, jitter_ms = n.jitter_ms, updated_at_ms = ff__now_ms()
          where x.quota_policy_id = p_quota_policy_id;
         -- Whatever time the old limits gave them.
         foreach v_id in array ff__due_parked(p_quota_policy_id, null, null, 10000) loop

@@ -71,7 +71,7 @@ begin
     if v_mode is null then
         perform ff__no_budget(p_budget_id);
     end if;
-    v_now := ff_now_ms();
+    v_now := ff__now_ms();
     if v_key is not null then
         v_hash := sha256(convert_to(v_names::text || v_amounts::text, 'UTF8'));
         select x.* into r from ff_budget_usage_dedup x

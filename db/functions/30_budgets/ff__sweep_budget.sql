@@ -33,7 +33,7 @@ begin
             return false;
         end if;
     end if;
-    v_now := ff_now_ms();
+    v_now := ff__now_ms();
     case p_name
         when 'sweep_budget_resets' then
             if (b.next_reset_at_ms <= v_now) is not true then

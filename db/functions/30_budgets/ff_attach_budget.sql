@@ -3,9 +3,6 @@ create or replace function ff_attach_budget(
     p_budget_id text, p_execution_id text default null, p_flow_id uuid default null, out outcome text
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     v_id uuid;
@@ -53,9 +50,9 @@ begin
             perform ff__invalid('p_budget_id', 'is one too many for a member: at most 16 can be attached',
                                 jsonb_build_object('execution_id', v_full));
         end if;
-        perform ff__set_budgets(v_ids, p_budget_id, true, ff_now_ms());
+        perform ff__set_budgets(v_ids, p_budget_id, true, ff__now_ms());
         update ff_flow_core x
-           set budget_ids = array_append(x.budget_ids, p_budget_id), last_mutation_at_ms = ff_now_ms()
+           set budget_ids = array_append(x.budget_ids, p_budget_id), last_mutation_at_ms = ff__now_ms()
          where x.flow_id = p_flow_id;
     elsif outcome = 'attached' then
         if e.lifecycle_phase = 'terminal' then

@@ -17,12 +17,9 @@ create or replace function ff_create_budget(
     out next_reset_at_ms bigint
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     b ff_budget;
 begin
     if p_budget_id is null or length(p_budget_id) not between 1 and 200 or p_budget_id ~ E'[\\x01-\\x1f\\x7f]' then

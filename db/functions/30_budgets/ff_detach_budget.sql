@@ -3,9 +3,6 @@ create or replace function ff_detach_budget(
     p_budget_id text, p_execution_id text default null, p_flow_id uuid default null, out outcome text
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     v_id uuid;
@@ -25,7 +22,7 @@ begin
         if p_budget_id = any (f.budget_ids) then
             outcome := 'detached';
             update ff_flow_core x
-               set budget_ids = nullif(array_remove(x.budget_ids, p_budget_id), '{}'), last_mutation_at_ms = ff_now_ms()
+               set budget_ids = nullif(array_remove(x.budget_ids, p_budget_id), '{}'), last_mutation_at_ms = ff__now_ms()
              where x.flow_id = p_flow_id;
         end if;
         perform ff__close_flow(p_flow_id);

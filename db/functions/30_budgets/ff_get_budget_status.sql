@@ -7,7 +7,6 @@ returns table (
     hard_limit bigint, soft_limit bigint
 )
 language plpgsql stable security definer
-set search_path from current
 as $$
 begin
     if p_budget_id is null then

@@ -1,7 +1,6 @@
 create or replace function ff_read_budget_usage_and_limits(p_budget_id text)
 returns table (dimension text, current_usage bigint, hard_limit bigint, soft_limit bigint, hard_exhausted boolean)
 language plpgsql stable security definer
-set search_path from current
 as $$
 begin
     if p_budget_id is null then

@@ -13,10 +13,6 @@ create or replace function ff_record_spend(
     out original_outcome text
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v record;

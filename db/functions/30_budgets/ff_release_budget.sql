@@ -3,10 +3,6 @@ create or replace function ff_release_budget(
     p_budget_id text, p_execution_id text, out outcome text, out dimensions int
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_spender uuid := ff__key_uuid(p_execution_id);

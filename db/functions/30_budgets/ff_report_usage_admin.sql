@@ -11,10 +11,6 @@ create or replace function ff_report_usage_admin(
     out original_outcome text
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v record;

@@ -1,14 +1,10 @@
 -- Locks: the budget. Each call is a reset.
 create or replace function ff_reset_budget(p_budget_id text, out outcome text, out next_reset_at_ms bigint)
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     b ff_budget := ff__lock_budget(p_budget_id);
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
 begin
     outcome := 'reset';
     next_reset_at_ms := ff__time_after(v_now, nullif(b.reset_interval_ms, 0));

@@ -3,10 +3,6 @@ create or replace function ff_sweep_terminal_spend(
     p_limit int default 200, out processed int, out errors int, out more boolean
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_scan refcursor;

@@ -8,9 +8,6 @@ create or replace function ff_update_budget(
     out breached boolean
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     v_hard bigint := nullif(p_hard_limit, 0);
@@ -38,7 +35,7 @@ begin
     end if;
     breached := b.breached and not v_clear;
     if outcome = 'updated' then
-        update ff_budget x set breached = ff_update_budget.breached, updated_at_ms = ff_now_ms()
+        update ff_budget x set breached = ff_update_budget.breached, updated_at_ms = ff__now_ms()
          where x.budget_id = p_budget_id;
     end if;
 end

@@ -22,7 +22,7 @@ begin
           and (v_rank -> p_policy)::int <= (v_rank -> f.cancellation_policy)::int then
         return 'already_terminal';
     end if;
-    v_now := ff_now_ms();
+    v_now := ff__now_ms();
     v_outcome := case f.public_flow_state when 'cancelled' then 'escalated' else 'cancelled' end;
     update ff_flow_core x
        set public_flow_state = 'cancelled', cancellation_policy = p_policy, cancel_reason = p_reason,

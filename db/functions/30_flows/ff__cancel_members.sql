@@ -6,7 +6,7 @@ create or replace function ff__cancel_members(f ff_flow_core, p_ids uuid[]) retu
 language plpgsql volatile
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_xid bigint := pg_current_xact_id()::text::bigint;
     v_bare boolean := f.edge_count = 0 and not exists (select from ff_edge_group g where g.flow_id = f.flow_id);
     v_plain uuid[];

@@ -44,7 +44,7 @@ begin
             end if;
         else
             insert into ff_cancel_dispatch_outbox (target_eid, downstream_eid, flow_id, reason, enqueued_at_ms)
-            values (r.upstream_eid, r.downstream_eid, p_flow_id, v_reason, ff_now_ms())
+            values (r.upstream_eid, r.downstream_eid, p_flow_id, v_reason, ff__now_ms())
             on conflict do nothing;
         end if;
     end loop;

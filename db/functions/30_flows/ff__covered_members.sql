@@ -5,7 +5,7 @@ create or replace function ff__covered_members(f ff_flow_core, p_limit int) retu
 language plpgsql volatile
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
 begin
     return ff__free_streams(array(
         select c.execution_id

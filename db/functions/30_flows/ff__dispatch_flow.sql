@@ -11,7 +11,7 @@ language plpgsql volatile
 as $$
 declare
     r ff_dispatched := (0, 0, 0, 0, 0, -1, false)::ff_dispatched;
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_cancelled boolean := (select f.public_flow_state = 'cancelled' from ff_flow_core f where f.flow_id = p_flow_id);
     v_counted int := 0;
     v_retry int := 16;

@@ -5,7 +5,7 @@ create or replace function ff__end_flow(p_flow_id uuid) returns void
 language plpgsql volatile
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_state text;
     v_failed boolean;
     v_unsuccessful boolean;

@@ -5,7 +5,7 @@ create or replace function ff__insert_flow(
 language plpgsql volatile
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     f ff_flow_core;
 begin
     insert into ff_flow_core (

@@ -5,17 +5,17 @@ create or replace function ff__unblock(p_lane_id text) returns boolean
 language plpgsql volatile
 as $$
 declare
-    v_now bigint := ff_now_ms(); -- a volatile call would keep the probes out of the index
+    v_now bigint := ff__now_ms(); -- a volatile call would keep the probes out of the index
     v_again boolean := false;
 begin
     if exists (select from ff_flow_dispatch q where q.next_dispatch_at_ms <= v_now)
        or exists (select from ff_flow_dispatch q where q.next_dispatch_at_ms > v_now + 60000) -- see ff__put_off_ends
     then
-        perform ff_dispatch_completions(50);
+        perform @extschema@.ff_dispatch_completions(50);
         v_again := true;
     end if;
     if exists (select from ff_schedule s where s.due_at_ms <= v_now) then
-        perform ff_fire_schedules(50);
+        perform @extschema@.ff_fire_schedules(50);
         v_again := true;
     end if;
     if exists (select from ff_lane_registry l where l.lane_id = p_lane_id and l.limited)
@@ -23,7 +23,7 @@ begin
                     where c.lane_id = p_lane_id and coalesce(c.lease_check_at_ms, c.delay_until_ms) is null
                       and c.eligibility_state in ('blocked_by_quota', 'blocked_by_budget'))
     then
-        v_again := (ff_sweep_admissions(200, p_lane_id)).processed > 0 or v_again;
+        v_again := (@extschema@.ff_sweep_admissions(200, p_lane_id)).processed > 0 or v_again;
     end if;
     return v_again;
 end

@@ -3,10 +3,6 @@ create or replace function ff_ack_cancel_member(
     p_flow_id uuid, p_execution_id text, p_force boolean default false, out outcome text, out remaining int
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_id uuid := ff__execution_uuid(p_execution_id);

@@ -15,10 +15,6 @@ create or replace function ff_add_dependency(
     out child_public_state text
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     s record;

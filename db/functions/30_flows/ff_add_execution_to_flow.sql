@@ -8,10 +8,6 @@ create or replace function ff_add_execution_to_flow(
     out graph_revision bigint
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_id uuid := ff__execution_uuid(p_execution_id);

@@ -8,10 +8,6 @@ create or replace function ff_apply_dependency_to_child(
     out child_public_state text
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     a record;

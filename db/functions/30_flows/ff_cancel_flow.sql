@@ -14,10 +14,6 @@ create or replace function ff_cancel_flow(
     out running_count int
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_now bigint;
@@ -33,7 +29,7 @@ begin
     cancel_reason := f.cancel_reason;
     member_count := f.node_count;
     if outcome <> 'already_terminal' and f.cancellation_policy <> 'cancel_flow_only' then
-        v_now := ff_now_ms();
+        v_now := ff__now_ms();
         v_owed := ff__cancel_members(f, array(
             select c.execution_id from ff_exec_core c
              where c.flow_id = p_flow_id and c.lifecycle_phase <> 'terminal'
@@ -45,7 +41,7 @@ begin
          where m.flow_id = p_flow_id and c.lifecycle_phase <> 'terminal';
     end if;
     perform ff__close_flow(p_flow_id, greatest(1000, p_max_members));
-    v_now := ff_now_ms();
+    v_now := ff__now_ms();
     select coalesce(sum(x.covered::int), 0), coalesce(sum((not x.covered)::int), 0)
       into pending_count, running_count
       from (select ff__covered(f.cancellation_policy, c.ownership_state, c.lease_expires_at_ms, v_now) as covered

@@ -11,10 +11,6 @@ create or replace function ff_cancel_flow_header(
     out member_execution_ids text[]
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     f ff_flow_core;
@@ -22,7 +18,7 @@ begin
     if p_grace_ms is null then
         perform ff__invalid('p_grace_ms', 'must not be null');
     end if;
-    perform ff__check_time('p_grace_ms', p_grace_ms, p_from_ms => ff_now_ms());
+    perform ff__check_time('p_grace_ms', p_grace_ms, p_from_ms => ff__now_ms());
     outcome := ff__cancel_flow(p_flow_id, p_policy, p_reason, p_cancelled_by);
     select x.* into f from ff_flow_core x where x.flow_id = p_flow_id;
     if outcome <> 'already_terminal' then

@@ -11,10 +11,6 @@ create or replace function ff_create_flow(
     out graph_revision bigint
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     f ff_flow_core;
@@ -23,7 +19,7 @@ begin
     if p_hold is null then
         perform ff__invalid('p_hold', 'must not be null');
     end if;
-    f := ff__insert_flow(coalesce(p_flow_id, ff__mint_id(ff_now_ms())), p_flow_kind, p_namespace,
+    f := ff__insert_flow(coalesce(p_flow_id, ff__mint_id(ff__now_ms())), p_flow_kind, p_namespace,
                          case when p_hold then 'building' else 'open' end, p_tags);
     outcome := 'created';
     if f.flow_id is null then

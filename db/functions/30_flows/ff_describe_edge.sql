@@ -5,7 +5,6 @@ returns table (
     resolved_at_ms bigint, reopened_at_ms bigint
 )
 language plpgsql stable security definer rows 1
-set search_path from current
 as $$
 begin
     if p_flow_id is null then

@@ -9,7 +9,6 @@ returns table (
     int, members_expired int, members_skipped int, cancel_pending int
 )
 language plpgsql stable security definer rows 1
-set search_path from current
 as $$
 begin
     if p_flow_id is null then

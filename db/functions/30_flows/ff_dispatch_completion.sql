@@ -10,10 +10,6 @@ create or replace function ff_dispatch_completion(
     out depth int
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_flow uuid;

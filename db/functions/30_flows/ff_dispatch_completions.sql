@@ -3,13 +3,9 @@ create or replace function ff_dispatch_completions(
     p_limit int default 200, out processed int, out errors int, out more boolean
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_flows uuid[];
     v_seen uuid[] := '{}'::uuid[];
     v_flow uuid;
@@ -81,7 +77,7 @@ begin
         exit when v_busy = 0 or v_rows < p_limit or processed + errors >= p_limit;
     end loop;
     -- What was cut short by its bounds, or stood behind the limit, and is due.
-    v_now := ff_now_ms();
+    v_now := ff__now_ms();
     more := (v_moved or errors > 0) and exists (select from ff_flow_dispatch q where q.next_dispatch_at_ms <= v_now);
 end
 $$;

@@ -3,15 +3,9 @@ create or replace function ff_drain_cancel_backlog(
     p_limit int default 200, p_flow_id uuid default null, out processed int, out errors int, out more boolean
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_flow uuid;
     v_done int;
     v_ids uuid[];

@@ -2,7 +2,6 @@ create or replace function ff_evaluate_flow_eligibility(
     p_execution_id text, out status text, out eligibility_state text, out pending_edges int, out detail text
 )
 language plpgsql stable security definer
-set search_path from current
 as $$
 declare
     v_id uuid := ff__execution_uuid(p_execution_id);

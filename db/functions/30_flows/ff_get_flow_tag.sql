@@ -1,7 +1,6 @@
 create or replace function ff_get_flow_tag(p_flow_id uuid, p_key text)
 returns table (value text)
 language plpgsql stable security definer rows 1
-set search_path from current
 as $$
 begin
     if p_flow_id is null then

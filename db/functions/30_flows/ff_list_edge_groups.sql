@@ -4,7 +4,6 @@ returns table (
     n_failed int, n_skipped int, n_running int
 )
 language plpgsql stable security definer
-set search_path from current
 as $$
 declare
     v_after uuid := ff__after_execution(p_after);

@@ -7,8 +7,6 @@ create or replace function ff_list_edges(
     resolved_at_ms bigint, reopened_at_ms bigint
 )
 language plpgsql stable security definer
-set search_path from current
-set plan_cache_mode = force_custom_plan
 as $$
 declare
     v_id uuid;

@@ -5,8 +5,6 @@ create or replace function ff_list_flow_members(
     created_at_ms bigint, terminal_at_ms bigint
 )
 language plpgsql stable security definer
-set search_path from current
-set plan_cache_mode = force_custom_plan
 as $$
 declare
     v_after uuid := ff__after_execution(p_after);

@@ -6,8 +6,6 @@ create or replace function ff_list_flows(
     created_at_ms bigint, terminal_at_ms bigint
 )
 language plpgsql stable security definer
-set search_path from current
-set plan_cache_mode = force_custom_plan
 as $$
 begin
     perform ff__check_limit(p_limit);

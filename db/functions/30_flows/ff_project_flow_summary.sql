@@ -6,7 +6,6 @@ create or replace function ff_project_flow_summary(
     members_failed int, out members_cancelled int, out members_expired int, out members_skipped int
 )
 language plpgsql volatile security definer
-set search_path from current
 as $$
 declare
     v_final boolean;
@@ -22,7 +21,7 @@ begin
         perform ff__raise('flow_not_found', 'no such flow', jsonb_build_object('flow_id', p_flow_id));
     end if;
     s := ff__flow_counts(p_flow_id);
-    s.projected_at_ms := ff_now_ms();
+    s.projected_at_ms := ff__now_ms();
     s.final := v_final;
     projected := s.total_members > 0;
     if projected then

@@ -1,15 +1,9 @@
 -- Locks: the flows, without waiting. Safe to run many at once.
 create or replace function ff_project_flows(p_limit int default 200, out processed int, out errors int, out more boolean)
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_scan refcursor;
 begin
     -- Flows that were never projected, or were reopened since; then those that live, the longest unseen first.

@@ -1,7 +1,6 @@
 create or replace function ff_read_dependency_inputs(p_execution_id text)
 returns table (edge_id uuid, upstream_execution_id text, data_passing_ref text, outcome text, result bytea)
 language plpgsql stable security definer
-set search_path from current
 as $$
 declare
     v_id uuid := ff__execution_uuid(p_execution_id);

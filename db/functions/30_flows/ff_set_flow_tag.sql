@@ -1,10 +1,6 @@
 -- Locks: the flow (waits for it). Repeatable.
 create or replace function ff_set_flow_tag(p_flow_id uuid, p_key text, p_value text, out changed boolean)
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_tags jsonb;
@@ -19,7 +15,7 @@ begin
     if changed then
         v_tags := case when p_value is null then f.tags - p_key else f.tags || jsonb_build_object(p_key, p_value) end;
         perform ff__check_tags('p_value', v_tags);
-        update ff_flow_core x set tags = v_tags, last_mutation_at_ms = ff_now_ms() where x.flow_id = p_flow_id;
+        update ff_flow_core x set tags = v_tags, last_mutation_at_ms = ff__now_ms() where x.flow_id = p_flow_id;
     end if;
     perform ff__close_flow(p_flow_id);
 end

@@ -12,10 +12,6 @@ create or replace function ff_stage_dependency_edge(
     out graph_revision bigint
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     s record;

@@ -1,9 +1,6 @@
 -- Locks: the flow, all its members in the order of their ids (waits for them). Repeatable.
 create or replace function ff_start_flow(p_flow_id uuid, out outcome text, out applied_edges int)
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     v_now bigint;
@@ -23,7 +20,7 @@ begin
     outcome := 'started';
     perform from (select c.execution_id from ff_exec_core c where c.flow_id = p_flow_id
                    order by c.execution_id for update) x;
-    v_now := ff_now_ms();
+    v_now := ff__now_ms();
 
     -- Every staged edge is applied; those whose upstream has ended are resolved with that.
     update ff_edge d

@@ -10,9 +10,6 @@ create or replace function ff_submit_flow(
     p_tags jsonb default '{}'
 ) returns table (flow_id uuid, node_key text, execution_id text)
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     c_node constant jsonb := jsonb '{"key": "string", "lane_id": "string", "execution_kind": "string", "payload": "string",
@@ -22,7 +19,7 @@ declare
     c_edge constant jsonb := jsonb '{"from": "string", "to": "string", "dependency_kind": "string",
         "data_passing_ref": "string"}';
     c_group constant jsonb := jsonb '{"to": "string", "policy": "string", "k": "number", "on_satisfied": "string"}';
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_flow uuid := coalesce(p_flow_id, ff__mint_id(v_now));
     v_partition smallint := ff__partition(v_flow);
     v_nodes jsonb[];

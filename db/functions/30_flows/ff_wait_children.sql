@@ -3,10 +3,6 @@ create or replace function ff_wait_children(
     p_handle text, out outcome text, out pending_children int, out replayed boolean
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v record;

@@ -11,7 +11,7 @@ as $$
 declare
     v_failed jsonb := (select jsonb_object_agg(x.row_key, x.next_retry_at_ms) from ff_reconciler_error x
                         where x.name = p_name and x.row_key <> '');
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_keys text[] := '{}'::text[];
     v_alone boolean := true;
     v_limit int;

@@ -4,7 +4,7 @@ create or replace function ff__sweep_failed(p_name text, p_row_key text, p_sqlst
 language plpgsql volatile
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
 begin
     if ff__sweep_guard(p_name) then
         insert into ff_reconciler_error as x (name, row_key, attempts, last_error, next_retry_at_ms, failing_since_ms)

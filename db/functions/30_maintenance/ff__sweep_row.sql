@@ -14,7 +14,7 @@ begin
         when 'project_flows' then
             perform from ff_flow_core f where f.flow_id = p_key::uuid for update skip locked;
             if found then
-                perform ff_project_flow_summary(p_key::uuid);
+                perform @extschema@.ff_project_flow_summary(p_key::uuid);
             end if;
             return found;
         when 'trim_streams' then
@@ -23,16 +23,16 @@ begin
                               where x.execution_id = (p_key::jsonb ->> 0)::uuid
                                 and x.attempt_index = (p_key::jsonb ->> 1)::int
                                 and x.ts_ms = (p_key::jsonb ->> 2)::bigint and x.seq = (p_key::jsonb ->> 3)::bigint
-                                and x.expires_at_ms <= ff_now_ms() for update skip locked);
+                                and x.expires_at_ms <= ff__now_ms() for update skip locked);
             return found;
         when 'sweep_workers' then
             delete from ff_worker_registry r
              where r.ctid = (select x.ctid from ff_worker_registry x
                               where x.namespace = p_key::jsonb ->> 0 and x.worker_instance_id = p_key::jsonb ->> 1
-                                and x.last_heartbeat_ms + x.liveness_ttl_ms <= ff_now_ms() for update skip locked)
+                                and x.last_heartbeat_ms + x.liveness_ttl_ms <= ff__now_ms() for update skip locked)
             returning r.* into w;
             if found then
-                perform ff__emit_worker('ttl_swept', w.namespace, w.worker_id, w.worker_instance_id, ff_now_ms(),
+                perform ff__emit_worker('ttl_swept', w.namespace, w.worker_id, w.worker_instance_id, ff__now_ms(),
                                         greatest(pg_current_xact_id()::text::bigint, w.last_event_ord));
             end if;
             return w.worker_id is not null;

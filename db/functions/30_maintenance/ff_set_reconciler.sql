@@ -8,7 +8,6 @@ create or replace function ff_set_reconciler(
     out interval_ms bigint
 )
 language plpgsql volatile security definer
-set search_path from current
 as $$
 begin
     if p_name is null then

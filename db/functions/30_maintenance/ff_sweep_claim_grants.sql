@@ -3,15 +3,9 @@ create or replace function ff_sweep_claim_grants(
     p_limit int default 200, out processed int, out errors int, out more boolean
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_scan refcursor;
 begin
     open v_scan for

@@ -11,15 +11,11 @@ create or replace function ff_tick(
     elapsed_ms bigint
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
     v_start timestamptz := clock_timestamp();
     v_begun timestamptz;
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_runs ff_step_run[] := '{}'::ff_step_run[];
     v_late text[] := '{}'::text[];
     v_unknown text;
@@ -81,7 +77,7 @@ begin
         v_runs := v_runs || s;
         if ff__sweep_guard(r.name) then
             update ff_reconciler k
-               set last_run_at_ms = ff_now_ms(), last_processed = s.processed, last_errors = s.errors, more = s.more
+               set last_run_at_ms = ff__now_ms(), last_processed = s.processed, last_errors = s.errors, more = s.more
              where k.name = (select x.name from ff_reconciler x where x.name = r.name for update skip locked);
         end if;
     end loop;

@@ -17,7 +17,7 @@ begin
         return;
     end if;
     select x.outcome, x.execution_id into outcome, execution_id
-      from ff_create_execution(
+      from @extschema@.ff_create_execution(
                p_lane_id => s.lane_id, p_execution_kind => s.execution_kind, p_payload => s.payload,
                p_idempotency_key => p_idempotency_key, p_priority => s.priority, p_policy => s.policy,
                p_tags => s.tags || jsonb_build_object('schedule.id', s.schedule_id,

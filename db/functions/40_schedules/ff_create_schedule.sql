@@ -26,10 +26,9 @@ create or replace function ff_create_schedule(
     out next_fire_at_ms bigint
 )
 language plpgsql volatile security definer
-set search_path from current
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_retimed boolean;
     v_limited boolean;
     v_call ff_submission;
@@ -86,7 +85,7 @@ begin
     loop
         select x.* into s from ff_schedule x where x.schedule_id = p_schedule_id for update;
         exit when found;
-        v_now := ff_now_ms();
+        v_now := ff__now_ms();
         n.created_at_ms := v_now;
         n.updated_at_ms := v_now;
         -- Without a start, ticks begin after now; an interval has its first when it has passed once.
@@ -106,7 +105,7 @@ begin
         end if;
     end loop;
 
-    v_now := ff_now_ms();
+    v_now := ff__now_ms();
     schedule_id := p_schedule_id;
     next_fire_at_ms := s.next_fire_at_ms;
     v_retimed := (s.cron, s.interval_ms, s.time_zone, s.start_at_ms, s.end_at_ms)

@@ -1,7 +1,6 @@
 -- Locks: the schedule. Repeating a call changes nothing.
 create or replace function ff_delete_schedule(p_schedule_id text, out outcome text)
 language plpgsql volatile security definer
-set search_path from current
 as $$
 begin
     perform ff__check_schedule_id(p_schedule_id);

@@ -8,7 +8,6 @@ returns table (
     paused_at_ms bigint, paused_reason text, created_at_ms bigint, updated_at_ms bigint
 )
 language plpgsql stable security definer rows 1
-set search_path from current
 as $$
 begin
     perform ff__check_schedule_id(p_schedule_id);

@@ -3,13 +3,12 @@ create or replace function ff_fire_schedule(
     p_schedule_id text, p_idempotency_key text default null, out outcome text, out execution_id text
 )
 language plpgsql volatile security definer
-set search_path from current
 as $$
 declare
     s ff_schedule := ff__lock_schedule(p_schedule_id);
 begin
     select case x.outcome when 'created' then 'fired' else x.outcome end, x.execution_id into outcome, execution_id
-      from ff__fire(s, ff_now_ms(), null, p_idempotency_key) x;
+      from ff__fire(s, ff__now_ms(), null, p_idempotency_key) x;
 end
 $$;
 

@@ -4,15 +4,9 @@ create or replace function ff_fire_schedules(
     p_limit int default 200, out processed int, out errors int, out more boolean
 )
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set jit = off
-set plan_cache_mode = force_generic_plan
 as $$
 declare
-    v_now bigint := ff_now_ms();
+    v_now bigint := ff__now_ms();
     v_moved int := 0;
     v_failed boolean := exists (select from ff_reconciler_error r where r.name = 'fire_schedules' and r.row_key <> '');
     v_id text;
@@ -29,7 +23,7 @@ begin
     loop
         exit when v_moved >= p_limit or processed >= p_limit;
         select x.* into s from ff_schedule x where x.schedule_id = v_id for update skip locked;
-        v_now := ff_now_ms();
+        v_now := ff__now_ms();
         continue when s.due_at_ms is null or s.due_at_ms > v_now;
         v_moved := v_moved + 1;
         begin
@@ -57,7 +51,7 @@ begin
             end;
         end;
     end loop;
-    v_now := ff_now_ms();
+    v_now := ff__now_ms();
     -- If other transactions have locked all that is due, they go on with it.
     more := v_moved > 0 and exists (select from ff_schedule x where x.due_at_ms <= v_now);
 end

@@ -7,7 +7,6 @@ returns table (
     last_execution_id text, fire_count bigint, error_count int, last_error text
 )
 language plpgsql stable security definer
-set search_path from current
 as $$
 begin
     perform ff__check_limit(p_limit);

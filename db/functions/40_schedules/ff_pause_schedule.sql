@@ -3,7 +3,6 @@ create or replace function ff_pause_schedule(
     p_schedule_id text, p_reason text default null, out outcome text, out paused_at_ms bigint
 )
 language plpgsql volatile security definer
-set search_path from current
 as $$
 declare
     s ff_schedule;
@@ -16,7 +15,7 @@ begin
     paused_at_ms := s.paused_at_ms;
     if paused_at_ms is null then
         outcome := 'paused';
-        paused_at_ms := ff_now_ms();
+        paused_at_ms := ff__now_ms();
         update ff_schedule x
            set paused_at_ms = ff_pause_schedule.paused_at_ms, paused_reason = p_reason, due_at_ms = null
          where x.schedule_id = p_schedule_id;

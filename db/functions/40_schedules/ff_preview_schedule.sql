@@ -8,7 +8,6 @@ create or replace function ff_preview_schedule(
     p_limit int default 10
 ) returns table (fire_at_ms bigint, fire_at_local text)
 language plpgsql volatile security definer
-set search_path from current
 as $$
 declare
     c ff_cron;
@@ -21,7 +20,7 @@ begin
     s.interval_ms := p_interval_ms;
     s.time_zone := p_time_zone;
     s.end_at_ms := p_end_at_ms;
-    s.first_at_ms := coalesce(p_start_at_ms, ff_now_ms() + coalesce(p_interval_ms, 1));
+    s.first_at_ms := coalesce(p_start_at_ms, ff__now_ms() + coalesce(p_interval_ms, 1));
     v_tick := s.first_at_ms - 1;
     for i in 1..p_limit loop
         v_tick := ff__tick(s, c, v_tick, 1);

@@ -1,7 +1,6 @@
 -- Locks: the schedule. Repeating a call changes nothing.
 create or replace function ff_resume_schedule(p_schedule_id text, out outcome text, out next_fire_at_ms bigint)
 language plpgsql volatile security definer
-set search_path from current
 as $$
 declare
     s ff_schedule := ff__lock_schedule(p_schedule_id);
@@ -11,7 +10,7 @@ begin
     if s.paused_at_ms is not null then
         outcome := 'resumed';
         next_fire_at_ms := ff__tick(s, case when s.cron is not null then ff__parse_cron(s.cron) end,
-                                    greatest(ff_now_ms(), s.last_fire_at_ms), 1);
+                                    greatest(ff__now_ms(), s.last_fire_at_ms), 1);
         update ff_schedule x
            set paused_at_ms = null, paused_reason = null,
                next_fire_at_ms = ff_resume_schedule.next_fire_at_ms, due_at_ms = ff_resume_schedule.next_fire_at_ms,

@@ -1,9 +1,6 @@
 -- Locks: the execution. Ended ones only: a run that reads its steps at its start must not lose them under its feet.
 create or replace function ff_forget_steps(p_execution_id text, p_from text default null, out forgotten int)
 language plpgsql volatile security definer
-set search_path from current
-set enable_seqscan = off
-set jit = off
 as $$
 declare
     v_from int := 1;

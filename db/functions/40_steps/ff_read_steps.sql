@@ -3,7 +3,6 @@ returns table (
     name text, result bytea, result_encoding text, attempt_index int, recorded_at_ms bigint, cursor text
 )
 language plpgsql stable security definer
-set search_path from current
 as $$
 declare
     v_id uuid := ff__execution_uuid(p_execution_id);

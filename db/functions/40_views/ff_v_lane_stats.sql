@@ -16,7 +16,7 @@ with recent as materialized (
            case when (select sum(r.size) from recent r) >= 10000
                 then greatest((select min(r.occurred_at_ms) from recent r), t.ms - 60000)
                 else t.ms - 60000 end as from_ms
-      from (select ff_now_ms() as ms) t
+      from (select @extschema@.ff_now_ms() as ms) t
 ), rate as materialized (
     select coalesce(u.lane_id, r.lane_id) as lane_id, sum(case when u.lane_id is null then r.size else 1 end) as ended
       from span s

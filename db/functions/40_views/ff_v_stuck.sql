@@ -5,7 +5,7 @@
 -- Calls in what_to_do can be run as they stand. In the arms it is a format: %1$L is the execution, %2$L the flow.
 create or replace view ff_v_stuck as
 with recursive clock as materialized (
-    select ff_now_ms() as ms
+    select @extschema@.ff_now_ms() as ms
 ), head as (
     -- Each lane and capability set that has ready work, apart what is limited, by one probe of the index each.
     (select c.lane_id, c.limited, c.caps_key

@@ -5,7 +5,7 @@ select w.worker_instance_id,
        w.namespace,
        w.lanes,
        w.capabilities,
-       w.last_heartbeat_ms + w.liveness_ttl_ms > ff_now_ms() as alive,
+       w.last_heartbeat_ms + w.liveness_ttl_ms > @extschema@.ff_now_ms() as alive,
        to_timestamp(w.last_heartbeat_ms / 1000::float8) as last_heartbeat_at,
        to_timestamp((w.last_heartbeat_ms + w.liveness_ttl_ms) / 1000::float8) as expires_at,
        to_timestamp(w.registered_at_ms / 1000::float8) as registered_at

@@ -3,6 +3,6 @@
 do $pyff$
 begin
     perform set_config('lock_timeout', '5min', true);
-    perform pg_advisory_xact_lock(hashtext('pyff ' || current_schema()), 2);
+    perform pg_advisory_xact_lock(hashtext('pyff ' || current_setting('pyff.private_schema')), 2);
 end
 $pyff$;

@@ -3,7 +3,7 @@ begin
     if exists (select from pg_extension where extname = 'pgcrypto') then
         return;
     end if;
-    create extension pgcrypto;
+    execute format('create extension pgcrypto schema %I', current_setting('pyff.schema'));
 exception
     when duplicate_object or unique_violation then
         null;  -- another session was faster

@@ -2,11 +2,19 @@
 -- PostgreSQL itself decides whether an object can be replaced in place, which sessions that are calling it
 -- do not notice; only what it refuses to replace is dropped first.
 
+-- The schema of an object, which its name tells: callers use functions that are no helpers (ff__) and views called ff_v_.
+-- DbTree writes the same schemas into the files.
+create function pyff__home(p_class regclass, p_name text) returns regnamespace language sql stable as $pyff$
+    select quote_ident(current_setting(case
+        when p_class = 'pg_proc'::regclass and p_name not like 'ff\_\_%' then 'pyff.schema'
+        when p_class = 'pg_class'::regclass and p_name like 'ff\_v\_%' then 'pyff.schema'
+        else 'pyff.private_schema' end))::regnamespace
+$pyff$;
+
 -- Drops a routine or view, after the ff_v_ views built on it. Anything else that depends on it is somebody
 -- else's: the drop then fails, and names it.
 create procedure pyff__drop(p_class regclass, p_object oid) language plpgsql as $pyff$
 declare
-    v_schema regnamespace := quote_ident(current_schema());
     v_view   oid;
 begin
     for v_view in
@@ -17,13 +25,12 @@ begin
          where d.classid = 'pg_rewrite'::regclass
            and d.refclassid = p_class and d.refobjid = p_object
            and c.oid <> p_object
-           and c.relnamespace = v_schema and c.relname like 'ff\_v\_%'
+           and c.relnamespace = pyff__home('pg_class', c.relname) and c.relname like 'ff\_v\_%'
     loop
         call pyff__drop('pg_class', v_view);
     end loop;
     if p_class = 'pg_proc'::regclass then
-        execute (select format('drop routine %I(%s)', proname, pg_get_function_identity_arguments(oid))
-                   from pg_proc where oid = p_object);
+        execute format('drop routine %s', p_object::regprocedure);
     elsif exists (select from pg_class where oid = p_object) then  -- not gone with a view it is built on
         execute format('drop view %s', p_object::regclass);
     end if;
@@ -34,9 +41,10 @@ $pyff$;
 -- later, by pyff__validate: they may call what comes in a later file.
 create procedure pyff__apply(p_name text, p_file text) language plpgsql as $pyff$
 declare
-    v_schema regnamespace := quote_ident(current_schema());
+    v_home   regnamespace := pyff__home('pg_proc', p_name);
+    v_shown  regnamespace := pyff__home('pg_class', p_name);
     v_before jsonb := (select coalesce(jsonb_object_agg(oid, xmin), '{}')
-                         from pg_proc where pronamespace = v_schema and proname = p_name);
+                         from pg_proc where pronamespace = v_home and proname = p_name);
     v_old    record;
 begin
     perform set_config('check_function_bodies', 'off', true);
@@ -45,10 +53,10 @@ begin
     exception when invalid_function_definition or invalid_table_definition or wrong_object_type then
         for v_old in
             select 'pg_proc'::regclass as class, oid
-              from pg_proc where pronamespace = v_schema and proname = p_name
+              from pg_proc where pronamespace = v_home and proname = p_name
             union all
             select 'pg_class', oid
-              from pg_class where relnamespace = v_schema and relname = p_name and relkind = 'v'
+              from pg_class where relnamespace = v_shown and relname = p_name and relkind = 'v'
         loop
             call pyff__drop(v_old.class, v_old.oid);
         end loop;
@@ -56,12 +64,11 @@ begin
     end;
     -- A helper has no COMMENT of its own: the comment above it is one, so that \df+ reads as documentation.
     for v_old in
-        select p.oid, p.proname, pg_get_function_identity_arguments(p.oid) as arguments
-          from pg_proc p
-         where p.pronamespace = v_schema and p.proname = p_name and p.proname like 'ff\_\_%'
+        select p.oid from pg_proc p
+         where p.pronamespace = v_home and p.proname = p_name and p.proname like 'ff\_\_%'
            and v_before ->> p.oid::text is distinct from p.xmin::text
     loop
-        execute format('comment on function %I(%s) is %L', v_old.proname, v_old.arguments,
+        execute format('comment on function %s is %L', v_old.oid::regprocedure,
                        'Internal. ' || regexp_replace(
                            rtrim(coalesce(substring(p_file from '^(?:--[^\n]*\n)+'), ''), E'\n'), '^-- ?', '', 'gn'));
     end loop;
@@ -69,14 +76,14 @@ begin
     -- so the row that is still the same is the old one.
     for v_old in
         select oid from pg_proc
-         where pronamespace = v_schema and proname = p_name and v_before ->> oid::text = xmin::text
+         where pronamespace = v_home and proname = p_name and v_before ->> oid::text = xmin::text
     loop
         call pyff__drop('pg_proc', v_old.oid);
     end loop;
     if (select count(*)
-          from (select from pg_proc where pronamespace = v_schema and proname = p_name
+          from (select from pg_proc where pronamespace = v_home and proname = p_name
                 union all
-                select from pg_class where relnamespace = v_schema and relname = p_name and relkind = 'v') f
+                select from pg_class where relnamespace = v_shown and relname = p_name and relkind = 'v') f
        ) <> 1
     then
         raise exception using errcode = 'invalid_object_definition',
@@ -89,15 +96,13 @@ $pyff$;
 -- constraints or triggers call.
 create procedure pyff__prune(p_keep text[]) language plpgsql as $pyff$
 declare
-    v_schema   regnamespace := quote_ident(current_schema());
-    v_views    text := (select string_agg(quote_ident(relname), ', ')
+    v_views    text := (select string_agg(oid::regclass::text, ', ')
                           from pg_class
-                         where relnamespace = v_schema and relkind = 'v'
+                         where relnamespace = pyff__home('pg_class', relname) and relkind = 'v'
                            and relname like 'ff\_v\_%' and relname <> all (p_keep));
-    v_routines text := (select string_agg(format('%I(%s)', proname, pg_get_function_identity_arguments(oid)),
-                                          ', ')
+    v_routines text := (select string_agg(oid::regprocedure::text, ', ')
                           from pg_proc p
-                         where pronamespace = v_schema
+                         where pronamespace = pyff__home('pg_proc', proname)
                            and proname like 'ff\_%' and proname <> all (p_keep)
                            and not exists (select from pg_depend d
                                             where d.refclassid = 'pg_proc'::regclass and d.refobjid = p.oid
@@ -120,6 +125,6 @@ begin
     perform case l.lanname when 'sql' then fmgr_sql_validator(p.oid) else plpgsql_validator(p.oid) end
        from pg_proc p
        join pg_language l on l.oid = p.prolang and l.lanname in ('sql', 'plpgsql')
-      where p.pronamespace = quote_ident(current_schema())::regnamespace and p.proname = p_name;
+      where p.pronamespace = pyff__home('pg_proc', p_name) and p.proname = p_name;
 end
 $pyff$;

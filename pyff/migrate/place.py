@@ -1,0 +1,75 @@
+"""The two schemas of an installation: that of the callers, and the private one behind it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.rows import tuple_row
+
+from pyff.migrate import statements
+
+
+@dataclass(frozen=True)
+class Place:
+    """Both names as they are, not quoted."""
+
+    schema: str = "public"
+    private: str = "ff"
+
+    @property
+    def hidden(self) -> str:
+        """The private schema, quoted."""
+        return _identifier(self.private)
+
+    @property
+    def callers(self) -> str:
+        """The schema of the callers, quoted."""
+        return _identifier(self.schema)
+
+    def of(self, name: str) -> str:
+        """The table `name` of the private schema, for a query."""
+        return f"{self.hidden}.{name}"
+
+    def enter(self) -> str:
+        """The statements with which a transaction begins that works on these schemas."""
+        return _chosen(self.schema, self.private) + statements.PATH
+
+    def look_here(self) -> str:
+        """For statements that run in no transaction. A pooler in transaction mode may send them elsewhere: they fail."""
+        return f"set search_path = {self.hidden}, pg_temp"
+
+
+def choose(schema: str | None, private: str | None) -> str:
+    """What was asked for, for `preflight.sql`."""
+    return _chosen(schema or "", private or "")
+
+
+def find(conn: psycopg.Connection[Any], schema: str | None = None, private: str | None = None) -> Place | None:
+    """
+    The place that is asked for; otherwise the first schema of the search_path, and the private schema that says it
+    belongs to it. None: there is no such schema.
+    """
+    row = conn.cursor(row_factory=tuple_row).execute(statements.PLACE, {"schema": schema, "private": private})
+    found = row.fetchone()
+    return Place(*found) if found and found[0] else None
+
+
+def show_private(conn: psycopg.Connection[Any]) -> None:
+    """Adds the private schema to the end of this session's search_path, for the owner who looks at tables."""
+    place = find(conn)
+    if place is not None:
+        extended = "select set_config('search_path', concat_ws(', ', nullif(current_setting('search_path'), ''), %s::text), false)"
+        conn.execute(extended, [place.hidden])
+
+
+def _chosen(schema: str, private: str) -> str:
+    return f"set local pyff.schema = {_literal(schema)};\nset local pyff.private_schema = {_literal(private)};\n"
+
+
+def _identifier(name: str) -> str:
+    return sql.Identifier(name).as_string(None)
+
+
+def _literal(text: str) -> str:
+    return sql.Literal(text).as_string(None)
