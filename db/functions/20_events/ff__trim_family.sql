@@ -12,7 +12,7 @@ declare
 begin
     -- The oldest is not old enough: nothing is.
     if (select x.occurred_at_ms > p_now_ms - f.retention_ms
-          from ff__trim_rows(f.family, f.trimmed_gen, f.trimmed_ord, f.trimmed_event_id, p_gen, p_horizon, 1) x
+          from ff__expired_event_rows(f.family, f.trimmed_gen, f.trimmed_ord, f.trimmed_event_id, p_gen, p_horizon, 1) x
          limit 1) is not false then
         return 0;
     end if;
@@ -22,7 +22,7 @@ begin
                    x.event_id + 2 * (x.size - 1) - (x.family <> f.family)::int as last_id,
                    sum(x.size) over w as total,
                    bool_and(x.occurred_at_ms <= p_now_ms - f.retention_ms) over w as old
-              from ff__trim_rows(f.family, f.trimmed_gen, f.trimmed_ord, f.trimmed_event_id, p_gen, p_horizon, p_limit) x
+              from ff__expired_event_rows(f.family, f.trimmed_gen, f.trimmed_ord, f.trimmed_event_id, p_gen, p_horizon, p_limit) x
             window w as (order by x.gen, x.ord, x.event_id rows unbounded preceding)) y
      where y.old and y.total - y.size < p_limit order by y.gen desc, y.ord desc, y.event_id desc limit 1;
     if v_stop.gen is null then

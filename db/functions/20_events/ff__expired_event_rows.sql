@@ -1,6 +1,6 @@
 -- The oldest rows that hold events of a family, after a place and below (p_gen, p_horizon), p_limit at most, in their order.
 -- Plain SQL, so that it is inlined.
-create or replace function ff__trim_rows(
+create or replace function ff__expired_event_rows(
     p_family text, p_after_gen int, p_after_ord bigint, p_after_event_id bigint, p_gen int, p_horizon bigint, p_limit int
 ) returns table (family text, gen int, ord bigint, event_id bigint, occurred_at_ms bigint, size int)
 language sql stable
