@@ -52,7 +52,7 @@ create type ff_event_wait as (
 -- none. first_id_ms and last_id_ms: the times in the smallest and the greatest id; span: a length class, they are at most
 -- 1000 * 16 ^ span ms apart (ff__event_rows).
 create type ff_event_batch as (
-    span            smallint,
+    span            int,
     first_id_ms     bigint,
     last_id_ms      bigint,
     execution_ids   uuid[],
@@ -90,7 +90,7 @@ create table ff_event_log (
     tags               jsonb,
     details            jsonb,
     wait               ff_event_wait,
-    size               smallint,
+    size               int,
     batch              ff_event_batch,
     primary key (family, gen, ord, event_id)
 ) with (
