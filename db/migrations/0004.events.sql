@@ -5,7 +5,6 @@ set local lock_timeout = '10s';
 create table ff_event_family (
     family            text collate "C" not null primary key
         check (family in ('completion', 'lease', 'suspension', 'signal', 'operator', 'worker', 'flow')),
-    gen               int     not null default 1,
     muted             text[]  not null default '{}',
     notify            text collate "C" not null check (notify in ('commit', 'tick', 'off')),
     notified_event_id bigint  not null default 0,
@@ -15,19 +14,22 @@ create table ff_event_family (
     trimmed_event_id  bigint  not null default 0
 );
 comment on table ff_event_family is
-    'Per family of events: types that are not written (muted), when subscribers are notified, how long events are kept. gen is that of ff_event_generation, so that an emitter reads one row.';
+    'Per family of events: types that are not written (muted), when subscribers are notified, how long events are kept.';
 
 insert into ff_event_family (family, notify) values
     ('completion', 'tick'), ('lease', 'tick'), ('suspension', 'commit'), ('signal', 'commit'),
     ('operator', 'commit'), ('worker', 'tick'), ('flow', 'tick');
 
+-- All that an emitter needs to know, in one row, because each row that it reads costs as much as half of the insert.
 create table ff_event_generation (
     id                boolean not null default true primary key check (id),
     gen               int     not null,
-    system_identifier bigint  not null
+    system_identifier bigint  not null,
+    muted             text[]  not null default '{}',
+    notified          text[]  not null default '{signal,suspension,operator}'
 );
 comment on table ff_event_generation is
-    'One row: the generation of the event order and the cluster it was counted in; a restored database needs a new generation.';
+    'One row: the generation of the event order and the cluster it was counted in; a restored database needs a new generation. muted (as family/type) and notified (families that notify at commit) repeat what ff_event_family says.';
 
 insert into ff_event_generation (gen, system_identifier)
 select 1, c.system_identifier from pg_control_system() c;
@@ -36,9 +38,36 @@ select 1, c.system_identifier from pg_control_system() c;
 -- event of one execution get a smaller id.
 create sequence ff_event_id_seq as bigint increment 2048 start 2048 cache 1;
 
--- One row per call. The view ff_event shows its events. Element i (from 0) of the arrays is one execution, whose event has
--- the id event_id + 2 * i; a row without arrays is one event. lease_type: the row also is the end of the lease (family
--- lease), whose event has the id before that. A per-execution column is an array only where the executions differ.
+-- What an event of a wait names.
+create type ff_event_wait as (
+    suspension_id   uuid,
+    waitpoint_id    uuid,
+    signal_id       uuid,
+    source_type     text,
+    source_identity text,
+    effect          text
+);
+
+-- The executions of a row that holds many. An array is NULL where they do not differ: the row has the value, or there is
+-- none. first_id_ms and last_id_ms: the times in the smallest and the greatest id; span: a length class, they are at most
+-- 1000 * 16 ^ span ms apart (ff__event_rows).
+create type ff_event_batch as (
+    span            int,
+    first_id_ms     bigint,
+    last_id_ms      bigint,
+    execution_ids   uuid[],
+    attempt_indexes int[],
+    flow_ids        uuid[],
+    lane_ids        text[],
+    namespaces      text[],
+    tag_sets        jsonb[],
+    lease_ids       uuid[],
+    lease_epochs    bigint[]
+);
+
+-- One row per call. The view ff_event shows its events. A row with a batch is one event of each of its executions: that of
+-- element i (from 0) has the id event_id + 2 * i. lease_type: a completion that is the end of the lease too (family lease),
+-- whose event has the id before that. Few columns, because each costs about 1000 instructions, be it NULL.
 create table ff_event_log (
     ord                bigint not null,
     event_id           bigint not null,
@@ -60,24 +89,9 @@ create table ff_event_log (
     worker_instance_id text,
     tags               jsonb,
     details            jsonb,
-    suspension_id      uuid,
-    waitpoint_id       uuid,
-    signal_id          uuid,
-    source_type        text,
-    source_identity    text,
-    effect             text,
-    size               smallint,
-    span               smallint,
-    first_id_ms        bigint,
-    last_id_ms         bigint,
-    execution_ids      uuid[],
-    lease_ids          uuid[],
-    flow_ids           uuid[],
-    lease_epochs       bigint[],
-    attempt_indexes    int[],
-    lane_ids           text[],
-    namespaces         text[],
-    tag_sets           jsonb[],
+    wait               ff_event_wait,
+    size               int,
+    batch              ff_event_batch,
     primary key (family, gen, ord, event_id)
 ) with (
     autovacuum_vacuum_scale_factor = 0.05,
@@ -86,33 +100,30 @@ create table ff_event_log (
 );
 alter sequence ff_event_id_seq owned by ff_event_log.event_id;
 -- pglz on arrays of uuids costs more than all else in the insert, and saves little.
-alter table ff_event_log alter column execution_ids set storage external;
-alter table ff_event_log alter column lease_ids set storage external;
-alter table ff_event_log alter column flow_ids set storage external;
+alter table ff_event_log alter column batch set storage external;
 comment on table ff_event_log is
     'The outbox of events, one row per call. Insert only, but for trimming. Read in the order (gen, ord, event_id), and only below the horizon of running transactions.';
-comment on column ff_event_log.size is 'How many executions the arrays hold; NULL: no arrays.';
+comment on column ff_event_log.size is 'How many executions batch holds; NULL: none.';
 comment on column ff_event_log.lease_type is 'The end of the lease that came with this completion: released or expired.';
-comment on column ff_event_log.first_id_ms is 'The time in the smallest of execution_ids.';
-comment on column ff_event_log.last_id_ms is 'The time in the greatest of execution_ids.';
-comment on column ff_event_log.span is
-    'Length class of the time between those two: at most 1000 * 16 ^ span ms. ff__event_rows finds rows by it.';
-create index ff_event_log_execution on ff_event_log (execution_id) where execution_id is not null;
-create index ff_event_log_span on ff_event_log (span, last_id_ms, first_id_ms) where size is not null;
+comment on column ff_event_log.lease_reason is 'The reason of that.';
+comment on column ff_event_log.tags is 'NULL for none.';
+create index ff_event_log_execution on ff_event_log (execution_id);
+create index ff_event_log_span on ff_event_log (((batch).span), ((batch).last_id_ms), ((batch).first_id_ms))
+    where size is not null;
 
 -- The events, one by one. Four kinds of rows: events of one execution or of none; ends of leases that came with the
 -- completion of one execution; both of these for rows that hold many executions.
 create view ff_event as
 select l.ord, l.event_id, l.occurred_at_ms, l.execution_id, l.flow_id,
-       case when l.family = 'lease' then l.lease_id end as lease_id, l.suspension_id, l.waitpoint_id,
-       l.signal_id, case when l.family = 'lease' then l.lease_epoch end as lease_epoch, l.gen, l.attempt_index,
+       case when l.family = 'lease' then l.lease_id end as lease_id, (l.wait).suspension_id, (l.wait).waitpoint_id,
+       (l.wait).signal_id, case when l.family = 'lease' then l.lease_epoch end as lease_epoch, l.gen, l.attempt_index,
        get_byte(uuid_send(coalesce(l.execution_id, l.flow_id)), 15)::smallint as partition_key, l.family,
        l.event_type, l.lane_id, l.namespace,
        case when l.execution_id is null then l.tags else coalesce(l.tags, '{}') end as tags,
        case when l.family in ('lease', 'worker') then l.worker_id end as worker_id,
        case when l.family in ('lease', 'worker') then l.worker_instance_id end as worker_instance_id,
-       l.source_type, l.source_identity, case when l.family = 'completion' then l.event_type end as outcome,
-       l.effect, l.reason, l.details
+       (l.wait).source_type, (l.wait).source_identity, case when l.family = 'completion' then l.event_type end as outcome,
+       (l.wait).effect, l.reason, l.details
   from ff_event_log l
  where l.size is null
 union all
@@ -141,8 +152,9 @@ select l.ord, l.event_id + 2 * (u.n - 1) as event_id, l.occurred_at_ms, u.execut
        case when l.family = 'completion' then l.event_type end as outcome, null::text as effect, l.reason,
        null::jsonb as details
   from ff_event_log l
- cross join lateral unnest(l.execution_ids, l.attempt_indexes, l.flow_ids, l.lane_ids, l.namespaces, l.tag_sets,
-                           l.lease_ids, l.lease_epochs) with ordinality
+ cross join lateral unnest((l.batch).execution_ids, (l.batch).attempt_indexes, (l.batch).flow_ids, (l.batch).lane_ids,
+                           (l.batch).namespaces, (l.batch).tag_sets, (l.batch).lease_ids, (l.batch).lease_epochs)
+       with ordinality
        u(execution_id, attempt_index, flow_id, lane_id, namespace, tags, lease_id, lease_epoch, n)
  where l.size is not null
 union all
@@ -157,8 +169,9 @@ select l.ord, l.event_id + 2 * (u.n - 1) - 1 as event_id, l.occurred_at_ms, u.ex
        l.worker_instance_id, null::text as source_type, null::text as source_identity, null as outcome,
        null::text as effect, l.lease_reason as reason, null::jsonb as details
   from ff_event_log l
- cross join lateral unnest(l.execution_ids, l.attempt_indexes, l.flow_ids, l.lane_ids, l.namespaces, l.tag_sets,
-                           l.lease_ids, l.lease_epochs) with ordinality
+ cross join lateral unnest((l.batch).execution_ids, (l.batch).attempt_indexes, (l.batch).flow_ids, (l.batch).lane_ids,
+                           (l.batch).namespaces, (l.batch).tag_sets, (l.batch).lease_ids, (l.batch).lease_epochs)
+       with ordinality
        u(execution_id, attempt_index, flow_id, lane_id, namespace, tags, lease_id, lease_epoch, n)
  where l.size is not null and l.family = 'completion' and l.lease_type is not null;
 comment on view ff_event is

@@ -131,7 +131,7 @@ def test_a_change_on_an_older_snapshot_is_refused(db, connect):
     conn = connect(autocommit=False)
     conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     conn.execute("select 1 from ff_event_family")
-    family(db, "lease", retention_ms=5)
+    family(db, "completion", retention_ms=5)
     with pytest.raises(psycopg.errors.SerializationFailure):
         family(conn, "lease", muted=["acquired"])
     conn.rollback()

@@ -8,9 +8,8 @@ begin
     if current_setting('transaction_isolation') <> 'read committed' then
         perform from ff_event_generation g where g.id for share;
     end if;
-    return (select f.gen
-              from ff_event_family f
-             where f.family = p_family and p_event_type <> all (f.muted) and '*' <> all (f.muted)
-               and (f.notify <> 'commit' or ff__ring(f.family)));
+    return (select g.gen
+              from ff_event_generation g
+             where p_family || '/' || p_event_type <> all (g.muted) and (p_family <> all (g.notified) or ff__ring(p_family)));
 end
 $$;

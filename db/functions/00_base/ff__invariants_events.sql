@@ -42,9 +42,11 @@ begin
      group by f.flow_id, f.last_event_ord
     having max(x.ord) > f.last_event_ord
     union all
-    select 'event_mirrors', f.family, format('gen %s of %s', f.gen, g.gen)
+    select 'event_mirrors', f.family, format('muted %s, notify %s, but emitters read %s, %s', f.muted, f.notify, g.muted, g.notified)
       from ff_event_family f join ff_event_generation g on g.id
-     where f.gen <> g.gen
+     where (f.notify = 'commit') <> (f.family = any (g.notified))
+        or exists (select from unnest(ff__event_types(f.family)) t(type)
+                    where (t.type = any (f.muted) or '*' = any (f.muted)) <> (f.family || '/' || t.type = any (g.muted)))
     union all
     select 'event_words', x.event_id::text, format('%s/%s', x.family, x.event_type)
       from ff_event x

@@ -71,16 +71,15 @@ begin
         case when v_namespace then p_namespaces[1] end, null, null, case when v_epoch then p_lease_epochs[1] end,
         p_worker_id, p_worker_instance_id, p_lease_type, p_lease_reason,
         p_size => v_size,
-        p_span => case when v_last_ms - v_first_ms <= 1000 then 0 when v_last_ms - v_first_ms <= 16000 then 1
-                       when v_last_ms - v_first_ms <= 256000 then 2 when v_last_ms - v_first_ms <= 4096000 then 3
-                       when v_last_ms - v_first_ms <= 65536000 then 4 else 5 end,
-        p_first_id_ms => v_first_ms, p_last_id_ms => v_last_ms, p_execution_ids => p_execution_ids,
-        p_attempt_indexes => case when not v_attempt then p_attempt_indexes end,
-        p_flow_ids => case when not v_flow and num_nonnulls(variadic p_flow_ids) > 0 then p_flow_ids end,
-        p_lane_ids => case when not v_lane then p_lane_ids end,
-        p_namespaces => case when not v_namespace then p_namespaces end,
-        p_tag_sets => case when num_nonnulls(variadic p_tag_sets) > 0 then p_tag_sets end, p_lease_ids => p_lease_ids,
-        p_lease_epochs => case when not v_epoch then p_lease_epochs end);
+        p_batch => (
+            case when v_last_ms - v_first_ms <= 1000 then 0 when v_last_ms - v_first_ms <= 16000 then 1
+                 when v_last_ms - v_first_ms <= 256000 then 2 when v_last_ms - v_first_ms <= 4096000 then 3
+                 when v_last_ms - v_first_ms <= 65536000 then 4 else 5 end,
+            v_first_ms, v_last_ms, p_execution_ids, case when not v_attempt then p_attempt_indexes end,
+            case when not v_flow and num_nonnulls(variadic p_flow_ids) > 0 then p_flow_ids end,
+            case when not v_lane then p_lane_ids end, case when not v_namespace then p_namespaces end,
+            case when num_nonnulls(variadic p_tag_sets) > 0 then p_tag_sets end, p_lease_ids,
+            case when not v_epoch then p_lease_epochs end)::ff_event_batch);
     if p_want_ids and v_event_id is not null then
         return array(select v_event_id + 2 * n from generate_series(0, v_size - 1) n);
     end if;

@@ -12,6 +12,7 @@ as $$
                      as ms offset 0) t
      cross join lateral (
            select l.* from ff_event_log l
-            where l.size is not null and l.span = s.span and l.last_id_ms >= t.ms and l.last_id_ms <= t.ms + s.width
-              and l.first_id_ms <= t.ms and p_execution_id = any (l.execution_ids)) r
+            where l.size is not null and (l.batch).span = s.span and (l.batch).last_id_ms >= t.ms
+              and (l.batch).last_id_ms <= t.ms + s.width and (l.batch).first_id_ms <= t.ms
+              and p_execution_id = any ((l.batch).execution_ids)) r
 $$;

@@ -16,7 +16,6 @@ begin
     update ff_event_generation g set gen = g.gen + 1, system_identifier = s.system_identifier
       from pg_control_system() s where g.id
     returning g.gen, g.system_identifier into ff_rebase_events.gen, ff_rebase_events.system_identifier;
-    update ff_event_family f set gen = ff_rebase_events.gen;
 end
 $$;
 

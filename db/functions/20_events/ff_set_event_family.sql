@@ -1,4 +1,5 @@
--- Locks: the family's row (waits for it). Repeatable.
+-- Locks: the row of ff_event_generation, then the family's (waits for them). The first repeats for emitters what all
+-- families say, so it is always written. A caller with an older snapshot gets 40001. Repeatable.
 create or replace function ff_set_event_family(
     p_family text,
     p_muted text[] default null,
@@ -24,6 +25,7 @@ begin
         perform ff__invalid('p_notify', 'must be commit, tick or off');
     end if;
     perform ff__check_time('p_retention_ms', p_retention_ms, p_from_ms => ff__now_ms());
+    perform from ff_event_generation g where g.id for update;
     update ff_event_family f set
         muted = case when p_muted is null then f.muted
                      else array(select distinct t.type from unnest(p_muted) t(type) order by 1) end,
@@ -33,6 +35,12 @@ begin
     returning f.family, f.muted, f.notify, f.retention_ms
          into ff_set_event_family.family, ff_set_event_family.muted, ff_set_event_family.notify,
               ff_set_event_family.retention_ms;
+    update ff_event_generation g set
+        muted = array(select f.family || '/' || t.type
+                        from ff_event_family f cross join unnest(ff__event_types(f.family)) t(type)
+                       where t.type = any (f.muted) or '*' = any (f.muted) order by 1),
+        notified = array(select f.family from ff_event_family f where f.notify = 'commit' order by 1)
+     where g.id;
 end
 $$;
 

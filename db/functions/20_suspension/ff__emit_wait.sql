@@ -20,8 +20,8 @@ begin
     end if;
     perform ff__emit_event(p_family, p_event_type, p_reason, e.now_ms, e.ord, e.execution_id, e.current_attempt_index,
                            e.flow_id, e.lane_id, e.namespace, nullif(e.tags, '{}'), p_details => p_details,
-                           p_suspension_id => p_suspension_id, p_waitpoint_id => p_waitpoint_id, p_signal_id => p_signal_id,
-                           p_source_type => p_source_type, p_source_identity => p_source_identity, p_effect => p_effect);
+                           p_wait => (p_suspension_id, p_waitpoint_id, p_signal_id, p_source_type, p_source_identity,
+                                      p_effect)::ff_event_wait);
     return e;
 end
 $$;

@@ -4,7 +4,7 @@
 create or replace view ff_v_lane_stats as
 with recent as materialized (
     select x.lane_id, x.lane_ids, x.occurred_at_ms, x.size
-      from (select e.lane_id, e.lane_ids, e.occurred_at_ms, coalesce(e.size, 1) as size,
+      from (select e.lane_id, (e.batch).lane_ids, e.occurred_at_ms, coalesce(e.size, 1) as size,
                    sum(coalesce(e.size, 1)) over (order by e.ord desc, e.event_id desc
                                                   rows between unbounded preceding and current row) as total
               from ff_event_log e
