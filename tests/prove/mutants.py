@@ -155,13 +155,13 @@ MUTANTS = (
            """            a.admitted := '{}'::uuid[];
             a.outcome := 'busy';
             a.quota_policy_id := p_quota_policy_id;
-            a.now_ms := ff_now_ms();
+            a.now_ms := ff__now_ms();
             return a;
         end if;
 """,
            """            a.admitted := p_ids;
             a.outcome := 'admitted';
-            a.now_ms := ff_now_ms();
+            a.now_ms := ff__now_ms();
             return a;
         end if;
         perform pg_sleep(0.01);
