@@ -19,8 +19,8 @@ def register(commands: Commands) -> None:
         commands,
         "migrate",
         "install pyff into a database, or bring it up to this release",
-        "Installs pyff, or brings it up to this release. Safe to repeat. Functions and views go into the schema that callers"
-        " use, tables and helpers into a private one.",
+        "Installs pyff, or brings it up to this release. Safe to repeat. Functions and views go into the schema that"
+        " callers use, tables and helpers into a private one.",
         "pyff migrate --dsn postgresql://localhost/app",
         "pyff migrate --schema jobs",
         "pyff migrate --check || echo 'not current'",

@@ -45,7 +45,7 @@ class Patient:
     thresholds: Thresholds = field(default_factory=Thresholds)
     first_schema: str | None = None
     """The first schema of the search_path."""
-    place: Place = Place()
+    place: Place = field(default_factory=Place)
     """Where the first installation of the search_path is, or would be."""
     installations: tuple[str, ...] = ()
     """The schemas of the search_path that have an installation."""
@@ -61,7 +61,10 @@ class Patient:
         (first,) = conn.execute("select quote_ident(current_schema())").fetchone() or (None,)
         found = conn.execute(INSTALLATIONS).fetchall()
         place = find(conn, found[0][1] if found else None) or Place()
-        path = "select set_config('search_path', concat_ws(', ', %s::text, %s::text, current_setting('search_path')), false)"
+        path = (
+            "select set_config('search_path',"
+            " concat_ws(', ', %s::text, %s::text, current_setting('search_path')), false)"
+        )
         if found:
             conn.execute(path, [found[0][0], place.hidden])
         return cls(conn, thresholds, first, place, tuple(quoted for quoted, _ in found))

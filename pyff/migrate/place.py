@@ -36,7 +36,7 @@ class Place:
         return _chosen(self.schema, self.private) + statements.PATH
 
     def look_here(self) -> str:
-        """For statements that run in no transaction. A pooler in transaction mode may send them elsewhere: they fail."""
+        """For statements in no transaction. Should a pooler send them to another session, they find no table."""
         return f"set search_path = {self.hidden}, pg_temp"
 
 
@@ -45,7 +45,9 @@ def choose(schema: str | None, private: str | None) -> str:
     return _chosen(schema or "", private or "")
 
 
-def find(conn: psycopg.Connection[Any], schema: str | None = None, private: str | None = None) -> Place | None:
+def find(
+    conn: psycopg.Connection[Any], schema: str | None = None, private: str | None = None
+) -> Place | None:
     """
     The place that is asked for; otherwise the first schema of the search_path, and the private schema that says it
     belongs to it. None: there is no such schema.
@@ -55,16 +57,22 @@ def find(conn: psycopg.Connection[Any], schema: str | None = None, private: str 
     return Place(*found) if found and found[0] else None
 
 
-def show_private(conn: psycopg.Connection[Any]) -> None:
-    """Adds the private schema to the end of this session's search_path, for the owner who looks at tables."""
-    place = find(conn)
-    if place is not None:
-        extended = "select set_config('search_path', concat_ws(', ', nullif(current_setting('search_path'), ''), %s::text), false)"
-        conn.execute(extended, [place.hidden])
+def show_private(conn: psycopg.Connection[Any], *, local: bool = False) -> None:
+    """
+    Adds the private schema of the first installation to the end of the search_path, for the owner who looks at tables.
+    `local`: until the end of the transaction.
+    """
+    cursor = conn.cursor(row_factory=tuple_row)
+    installed = cursor.execute(statements.INSTALLATIONS).fetchone()
+    place = find(conn, installed[1] if installed else None) or Place()
+    path = "select set_config('search_path', concat_ws(', ', nullif(current_setting('search_path'), ''), %s::text), %s)"
+    cursor.execute(path, [place.hidden, local])
 
 
 def _chosen(schema: str, private: str) -> str:
-    return f"set local pyff.schema = {_literal(schema)};\nset local pyff.private_schema = {_literal(private)};\n"
+    return (
+        f"set local pyff.schema = {_literal(schema)};\nset local pyff.private_schema = {_literal(private)};\n"
+    )
 
 
 def _identifier(name: str) -> str:

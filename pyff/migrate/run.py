@@ -56,17 +56,17 @@ def migrate(
     applied: list[str] = []
     for _ in range(_DEADLOCKS):
         try:
-            return _migrate(dsn, schema, private_schema, tree, roles, applied)
+            return _migrate(dsn, (schema, private_schema), tree, roles, applied)
         except MigrateError as error:
             if not isinstance(error.__cause__, psycopg.errors.DeadlockDetected):
                 raise
-    return _migrate(dsn, schema, private_schema, tree, roles, applied)
+    return _migrate(dsn, (schema, private_schema), tree, roles, applied)
 
 
 def _migrate(
-    dsn: str, schema: str | None, private: str | None, tree: DbTree, roles: bool, applied: list[str]
+    dsn: str, asked: tuple[str | None, str | None], tree: DbTree, roles: bool, applied: list[str]
 ) -> Report:
-    with _guard(dsn, schema, private) as (guard, place), _backend(dsn, place) as backend:
+    with _guard(dsn, *asked) as (guard, place), _backend(dsn, place) as backend:
         with explained(""):
             _create_private_schema(backend)
             with backend.transaction():
@@ -89,8 +89,7 @@ def _migrate(
             if differ or release(__version__) > release(state.pyff_version):
                 record(guard, tree)
             guard.commit()
-    return Report(
-        place.schema, place.private, tree.version, tuple(applied), differ, dropped, created)
+    return Report(place.schema, place.private, tree.version, tuple(applied), differ, dropped, created)
 
 
 def rollback(
@@ -152,9 +151,7 @@ def render_sql(
     from pyff.migrate.script import render
 
     default = Place()
-    return render(
-        db or shipped(), Place(schema or default.schema, private_schema or default.private), roles
-    )
+    return render(db or shipped(), Place(schema or default.schema, private_schema or default.private), roles)
 
 
 def check(

@@ -20,7 +20,8 @@ from pyff.migrate.tree import DbTree
 
 _HEAD = rf"""-- pyff {__version__}: installs it, or upgrades an older one. Safe to run again. For psql:
 --     psql -X -f pyff.sql app
--- Functions and views go into schema {{schema}}, tables and helpers into schema {{private}}. Not for --single-transaction.
+-- Functions and views go into schema {{schema}}, tables and helpers into schema {{private}}.
+-- Not for --single-transaction.
 \set ON_ERROR_STOP on
 \set QUIET on
 \encoding UTF8
@@ -144,9 +145,8 @@ def _parts(tree: DbTree, place: Place, roles: bool) -> Iterator[str]:
         records = yoyo.taken()
         # Outside the condition: the yoyo command may have applied it, which does not write this record.
         recorded = _filled(statements.RECORD, migration.version, migration.id, migration.sha256)
-        pending = (
-            f"not exists (select from {place.of('_yoyo_migration')} where migration_id = {_literal(migration.id)})"
-        )
+        marks = place.of("_yoyo_migration")
+        pending = f"not exists (select from {marks} where migration_id = {_literal(migration.id)})"
         yield f"-- {migration.id}"
         if plan.use_transactions:
             yield transaction(_if(pending, statements.BEGIN_STEP, migration.text, records), recorded)

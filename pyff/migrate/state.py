@@ -111,7 +111,17 @@ def read_state(conn: psycopg.Connection[Any], tree: DbTree, place: Place | None)
     else:
         status = Status.CURRENT
     return State(
-        status, place.schema, place.private, version, tree.version, missing, unknown, edited, differ, pyff_version)
+        status,
+        place.schema,
+        place.private,
+        version,
+        tree.version,
+        missing,
+        unknown,
+        edited,
+        differ,
+        pyff_version,
+    )
 
 
 def release(version: str) -> tuple[int, ...]:

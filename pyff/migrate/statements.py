@@ -3,14 +3,14 @@
 from importlib.resources import files
 from typing import Final
 
-
 # The comment of a private schema; %I is the schema of its callers.
 _MARK = "pyff: tables and helpers of the functions in schema %I"
+_MARKED = f"obj_description(n.oid, 'pg_namespace') = format('{_MARK}', s.name)"
 
 # Of s.name, the schema of callers: the private schema of its installation.
 _INSTALLED = f"""\
 select n.nspname from pg_namespace n join pg_class c on c.relnamespace = n.oid and c.relname = 'ff_schema_version'
- where obj_description(n.oid, 'pg_namespace') = format('{_MARK}', s.name)"""  # noqa: S608
+ where {_MARKED}"""  # noqa: S608
 
 
 def _file(name: str) -> str:
@@ -39,7 +39,9 @@ drop function pyff__home(regclass, text);
 # and CREATE INDEX CONCURRENTLY in the migration it waits for would in turn wait for that. For the same reason
 # it has no bound parameter (an open portal keeps its snapshot). The lock ends with the transaction, because a
 # session's lock would stay behind on a pooler's connection.
-TRY_LOCK: Final = "select pg_try_advisory_xact_lock(hashtext('pyff ' || current_setting('pyff.private_schema')), 1)"
+TRY_LOCK: Final = (
+    "select pg_try_advisory_xact_lock(hashtext('pyff ' || current_setting('pyff.private_schema')), 1)"
+)
 
 # The schemas of the search_path that have an installation, in its order.
 INSTALLATIONS: Final = f"""\
@@ -52,16 +54,15 @@ select quote_ident(s.name), s.name::text
 PLACE: Final = f"""\
 select s.name::text,
        coalesce(%(private)s,
-                (select n.nspname from pg_namespace n
-                  where obj_description(n.oid, 'pg_namespace') = format('{_MARK.replace("%", "%%")}', coalesce(s.name, ''))),
+                (select n.nspname from pg_namespace n where {_MARKED.replace("%", "%%")}),
                 'ff')::text
-  from (select coalesce(%(schema)s, current_schema())) s (name)"""  # noqa: S608
+  from (select coalesce(%(schema)s, current_schema(), '')) s (name)"""  # noqa: S608
 
 # Whether the private schema has the tables of the other one.
 INSTALLED: Final = f"""\
 select exists (select from pg_namespace n join pg_class c on c.relnamespace = n.oid and c.relname = 'ff_schema_version'
-                where n.nspname = %(private)s
-                  and coalesce(obj_description(n.oid, 'pg_namespace') = format('{_MARK.replace("%", "%%")}', %(schema)s::text), true))"""  # noqa: S608
+                where n.nspname = %(private)s and coalesce({_MARKED.replace("%", "%%")}, true))
+  from (select %(schema)s::text) s (name)"""  # noqa: S608
 
 RECORD: Final = """\
 insert into ff_schema_version (version, applied_at_ms, migration, sha256)

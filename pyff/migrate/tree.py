@@ -12,7 +12,8 @@ from pyff.migrate.place import Place
 
 # The schema of an object follows from its name: pyff__home in tools.sql decides the same.
 _FOR_CALLERS = re.compile(
-    r"^((?:create or replace|comment on) (?:(?:function|procedure) (?=ff_(?!_))|(?:view|column) (?=ff_v_)))", re.MULTILINE
+    r"^((?:create or replace|comment on) (?:(?:function|procedure) (?=ff_(?!_))|(?:view|column) (?=ff_v_)))",
+    re.MULTILINE,
 )
 _MIGRATION = re.compile(r"(\d{4})\.[a-z0-9_]+")
 

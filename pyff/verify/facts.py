@@ -33,7 +33,7 @@ class Facts:
             conn.isolation_level = IsolationLevel.REPEATABLE_READ
         self._conn = conn
         with conn.transaction():
-            show_private(conn)
+            show_private(conn, local=True)
             self._read(sorted(set(handles)))
 
     def _read(self, handles: list[str]) -> None:

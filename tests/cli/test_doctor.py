@@ -92,9 +92,11 @@ def test_migrate_does_not_install_in_front_of_an_installation(dsn, db, bare):
     assert "pyff is installed in schema public" in refused.err
     assert "leave public out of the search_path" in refused.err
     assert "schema public of the search_path" in bare("migrate", "--check", "--dsn", before).out
-    advised = re.search(r"options=-csearch_path=(\w+)", refused.err)[1]
-    assert bare("migrate", "--dsn", make_conninfo(dsn, options=f"-csearch_path={advised}")).code == 0
-    assert bare("migrate", "--dsn", make_conninfo(dsn, options="-csearch_path=jobs")).code == 0
+    advised = re.search(r"pyff migrate --schema (\w+)", refused.err)[1]
+    assert bare("migrate", "--dsn", before, "--schema", advised).code == 0
+    second = ["--schema", "jobs", "--private-schema", "behind"]
+    assert bare("migrate", "--dsn", dsn, *second).code == 0
+    assert bare("migrate", "--check", "--dsn", dsn, "--schema", "jobs").code == 0
     (two,) = bare("doctor", "--only", "functions", "--json", "--dsn", before).objects
     assert two["what"] == "pyff is installed in two schemas of the search_path: jobs and public"
 
@@ -145,7 +147,7 @@ def test_an_extension_is_brought_back_into_a_schema_of_any_name(db, dsn, bare, m
     db.execute('create schema "My Jobs"')
     db.execute("create schema away")
     there = make_conninfo(dsn, options='-c search_path="My\\ Jobs"')
-    migrate(there)
+    migrate(there, private_schema="My private")
     db.execute("alter extension pgcrypto set schema away")
     monkeypatch.setenv("PYFF_DSN", there)
     found = bare("doctor", "--only", "extension", "--json").object
@@ -256,8 +258,10 @@ def test_dead_rows_and_neglected_tables_are_found_and_mended(db, doctor, mend):
     db.execute("select pg_stat_force_next_flush()")
     db.execute("select 1")
     neglected, dead = doctor("bloat")
-    assert neglected["what"] == "autovacuum is switched off for ff_exec_core"
-    assert re.match(r"ff_exec_core has 1\d{4} dead rows beside 12000 live ones, never vacuumed", dead["what"])
+    assert neglected["what"] == "autovacuum is switched off for ff.ff_exec_core"
+    assert re.match(
+        r"ff\.ff_exec_core has 1\d{4} dead rows beside 12000 live ones, never vacuumed", dead["what"]
+    )
     mend(neglected)
     mend(dead, steps=1)
     assert doctor("bloat", code=0) == []
@@ -275,7 +279,7 @@ def test_a_file_that_is_much_larger_than_its_rows_is_found(db, dsn):
     db.execute("select pg_stat_clear_snapshot()")
     patient = Patient(db, Thresholds(slack_bytes=65536))
     (verdict,) = examine(patient, ["bloat"])
-    (found,) = [f for f in verdict.findings if f.what.startswith("ff_exec_core takes ")]
+    (found,) = [f for f in verdict.findings if f.what.startswith("ff.ff_exec_core takes ")]
     assert "vacuum full" in found.mend[0]
 
 

@@ -89,7 +89,9 @@ def test_two_schemas_of_one_database_are_two_installations(database, release):
     database.rows("create schema one; create schema two")
     release.function("ff_x", body="select count(*)::int from ff_thing")
     assert migrate(database.as_(search_path="one"), db=release.tree).applied == ("0001.core",)
-    with pytest.raises(MigrateError, match='schema ff is used for something else: its comment is "pyff: ') as refused:
+    with pytest.raises(
+        MigrateError, match='schema ff is used for something else: its comment is "pyff: '
+    ) as refused:
         migrate(database.as_(search_path="two"), db=release.tree)
     assert "--private-schema" in refused.value.hint
     assert check(database.dsn, schema="two", db=release.tree).status is Status.NOT_INSTALLED
@@ -122,7 +124,9 @@ def test_the_private_schema_is_made_for_its_owner_alone_and_found_again_by_its_c
 
 def test_a_schema_with_another_purpose_is_not_taken(database, release):
     database.rows("create schema ff; comment on schema ff is 'fast food'")
-    with pytest.raises(MigrateError, match='schema ff is used for something else: its comment is "fast food"'):
+    with pytest.raises(
+        MigrateError, match='schema ff is used for something else: its comment is "fast food"'
+    ):
         migrate(database.dsn, db=release.tree)
     with pytest.raises(MigrateError, match="cannot live in schema public"):
         migrate(database.dsn, private_schema="public", db=release.tree)

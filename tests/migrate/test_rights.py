@@ -41,7 +41,9 @@ def test_roles_are_created_where_they_are_missing_and_only_if_allowed(empty, oth
 
     database.rows("create role plain")
     plain = empty(on=other_server.dsn)
-    plain.rows("grant all on schema public to plain; create extension pgcrypto; create schema ff authorization plain")
+    plain.rows(
+        "grant all on schema public to plain; create extension pgcrypto; create schema ff authorization plain"
+    )
     with pytest.raises(
         MigrateError, match="role ff_reader is missing and plain may not create roles"
     ) as refused:
@@ -76,7 +78,9 @@ def test_a_missing_pgcrypto_that_may_not_be_created_says_what_to_run(database, r
 
 def test_a_private_schema_that_may_not_be_created_says_what_to_run(database, release, role):
     database.rows(f"grant all on schema public to {role}; create extension pgcrypto")
-    with pytest.raises(MigrateError, match=f"missing or not owned by {role}, which may not create it") as refused:
+    with pytest.raises(
+        MigrateError, match=f"missing or not owned by {role}, which may not create it"
+    ) as refused:
         migrate(database.as_(role), db=release.tree)
     advice = f"create schema ff authorization {role}"
     assert f"in database {database.name}: {advice}" in refused.value.hint

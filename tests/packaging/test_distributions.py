@@ -90,11 +90,11 @@ def test_the_version_is_the_same_everywhere(wheel, sdist):
 
 def test_the_installed_command_migrates_from_any_directory(installed, db, dsn, tmp_path):
     db.execute("create schema installed")
-    target = f"{dsn} options=-csearch_path=installed"
+    place = ["--dsn", dsn, "--schema", "installed", "--private-schema", "behind"]
     command = installed / "bin" / "pyff"
     program = "import pyff._paths as p; print(p.__file__); print(p.db_root())"
     for line in run(installed / "bin" / "python", "-c", program, cwd=tmp_path).splitlines():
         assert Path(line).is_relative_to(installed)
-    assert "applied 0001.service" in run(command, "migrate", "--dsn", target, cwd=tmp_path)
-    assert "current" in run(command, "migrate", "--check", "--dsn", target, cwd="/")
+    assert "applied 0001.service" in run(command, "migrate", *place, cwd=tmp_path)
+    assert "current" in run(command, "migrate", "--check", *place, cwd="/")
     assert run(command, "--version", cwd="/") == f"pyff {pyff.__version__}\n"

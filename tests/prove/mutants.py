@@ -10,9 +10,12 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
+from pyff.migrate.place import Place
+from pyff.migrate.tree import SqlFile, shipped
 from tests.prove.campaign import FAULTS, Campaign
 from tests.prove.server import Server
 
@@ -156,13 +159,13 @@ MUTANTS = (
            """            a.admitted := '{}'::uuid[];
             a.outcome := 'busy';
             a.quota_policy_id := p_quota_policy_id;
-            a.now_ms := ff_now_ms();
+            a.now_ms := ff__now_ms();
             return a;
         end if;
 """,
            """            a.admitted := p_ids;
             a.outcome := 'admitted';
-            a.now_ms := ff_now_ms();
+            a.now_ms := ff__now_ms();
             return a;
         end if;
         perform pg_sleep(0.01);
@@ -248,8 +251,8 @@ def _try(
     try:
         dsn = server.clone(f"mutant_{number}")
         if mutant is not None and mutant is not CARELESS:
-            with psycopg.connect(dsn, autocommit=True) as conn:
-                conn.execute(mutant.source())  # type: ignore[arg-type]
+            with psycopg.connect(dsn) as conn:
+                _plant(conn, mutant)
         earlier: list[Path] = []
         spent = 0.0
         with tempfile.TemporaryDirectory() as directory:
@@ -275,6 +278,16 @@ def _try(
     finally:
         if mutant is CARELESS:
             server.close()
+
+
+def _plant(conn: psycopg.Connection[Any], mutant: Mutant) -> None:
+    """Replaces the function as `pyff migrate` does."""
+    place = Place()
+    conn.execute(place.enter().encode())
+    conn.execute(SqlFile(mutant.function, mutant.path(), mutant.source()).sql(place).encode())
+    for file in shipped().scripts:
+        if file.name == "planner":  # replacing a function removes its settings
+            conn.execute(file.sql(place).encode())
 
 
 def _try_test(mutant: Mutant) -> Catch:

@@ -44,7 +44,7 @@ def test_everything_can_happen_inside_a_transaction_that_is_rolled_back(app, dsn
         advance(mine, 60_000)
         assert drain(app, mine).completed == [other.execution_id]
         stored = mine.execute(
-            "select convert_from(result, 'UTF8') from ff_attempt where result is not null"
+            "select convert_from(result, 'UTF8') from ff.ff_attempt where result is not null"
         ).fetchall()
         assert sorted(stored) == [('"slept"',), ("1",), ("2",), ("3",)]
         mine.rollback()
@@ -85,7 +85,7 @@ def test_a_call_that_is_refused_does_not_spoil_the_transaction(app, dsn):
     with psycopg.connect(dsn) as mine:
         careful.enqueue(conn=mine)
         drain(app, mine, reraise=True)
-        assert mine.execute("select convert_from(result, 'UTF8') from ff_attempt").fetchone() == (
+        assert mine.execute("select convert_from(result, 'UTF8') from ff.ff_attempt").fetchone() == (
             '"InvalidFrameType"',
         )
 

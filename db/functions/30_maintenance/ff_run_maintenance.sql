@@ -1,8 +1,5 @@
--- No SECURITY DEFINER and no SET, for it commits: the caller needs the right to call ff_tick, which it names with its
--- schema, written into it here. The steps are known from ff_tick, as callers have no right on the table.
-do $do$
-begin
-    execute format($create$
+-- No SECURITY DEFINER and no SET, for it commits: whoever calls it needs the right to call ff_tick, which it names with its
+-- schema. The steps are known from ff_tick, as callers have no right on the table.
 create or replace procedure ff_run_maintenance(p_max_ms int default 60000)
 language plpgsql
 as $$
@@ -11,14 +8,14 @@ declare
     v_again text[];
     v_step text;
 begin
-    perform from %1$I.ff_tick(p_only => '{}', p_max_ms => p_max_ms);
+    perform from @extschema@.ff_tick(p_only => '{}', p_max_ms => p_max_ms);
     select array_agg(t.step) filter (where t.more or t.skipped) into v_again
-      from %1$I.ff_tick(p_max_ms => 0) t;
+      from @extschema@.ff_tick(p_max_ms => 0) t;
     commit;
     while v_again <> '{}' loop
         foreach v_step in array v_again loop
             exit when clock_timestamp() >= v_end;
-            if not (select t.more from %1$I.ff_tick(p_only => array[v_step]) t) then
+            if not (select t.more from @extschema@.ff_tick(p_only => array[v_step]) t) then
                 v_again := array_remove(v_again, v_step);
             end if;
             commit;
@@ -26,10 +23,7 @@ begin
         exit when clock_timestamp() >= v_end;
     end loop;
 end
-$$
-$create$, current_schema());
-end
-$do$;
+$$;
 
 comment on procedure ff_run_maintenance(int) is
 $$Runs all steps of maintenance that are due (ff_tick), again as long as they have more to do, p_max_ms at most, and commits
