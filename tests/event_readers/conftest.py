@@ -22,7 +22,11 @@ NUMBERS = count()
 @pytest.fixture(scope="session")
 def quiet_server() -> Iterator[TemporaryServer]:
     with temporary(
-        autovacuum=False, max_prepared_transactions=5, deadlock_timeout="50ms", **modes.SERVER
+        autovacuum=False,
+        max_prepared_transactions=5,
+        deadlock_timeout="50ms",
+        search_path="public, ff",
+        **modes.SERVER,
     ) as server:
         with psycopg.connect(server.dsn, autocommit=True) as admin:
             admin.execute("create database quiet_template")

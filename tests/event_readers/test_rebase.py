@@ -18,7 +18,7 @@ ROLES = ("ff_reader", "ff_producer", "ff_worker", "ff_signaler", "ff_operator", 
 
 @pytest.fixture(scope="module")
 def other_server():
-    with temporary(autovacuum=False) as server:
+    with temporary(autovacuum=False, search_path="public, ff") as server:
         with psycopg.connect(server.dsn, autocommit=True) as admin:
             for role in ROLES:
                 admin.execute(f"create role {role}")
