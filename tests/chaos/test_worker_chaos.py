@@ -27,6 +27,7 @@ WORKERS = 3
 LEASE_S = 1.5
 ROOT = Path(__file__).parents[2]
 SETTINGS = {"fsync": False, "synchronous_commit": True, "full_page_writes": False, "max_connections": 100}
+SETTINGS["search_path"] = "public, ff"  # the test looks at tables
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def held(db, connect, clock):
     """A lane with many dead entries at the head of its ready index, held there by a snapshot; two rows wait behind."""
     clock.freeze()
     body = table(db, "select prosrc from pg_proc where proname = 'ff__walked'")[0]["prosrc"]
-    walked = "create or replace function ff__walked() returns bigint language sql volatile as "
+    walked = "create or replace function ff.ff__walked() returns bigint language sql volatile as "
     db.execute(f"{walked} $f$ select {SCALE} * w.n from ({body}) w(n) $f$")
     create(db)
     take(db)
