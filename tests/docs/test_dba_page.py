@@ -114,7 +114,7 @@ def test_the_page_runs_from_its_first_command_to_its_last(page):
     with page.connect(user="dashboard") as conn:
         assert table(conn, "select * from ff_v_stuck") == []
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            conn.execute("select from ff_exec_core")
+            conn.execute("select from ff.ff_exec_core")
 
     looked, indexed, _ = page.run("What each view answers")
     assert looked.count("completed") >= 3

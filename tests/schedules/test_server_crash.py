@@ -59,7 +59,7 @@ def work(dsn, over, failures):
 
 def test_each_tick_has_one_execution_across_a_crash_of_the_server():
     # Commits must survive the crash of the processes; that of the machine is not played.
-    with temporary(synchronous_commit=True) as server:
+    with temporary(synchronous_commit=True, search_path="public, ff") as server:
         migrate(server.dsn)
         db = connected(server.dsn)
         clock = Clock(db)

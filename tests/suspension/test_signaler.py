@@ -56,8 +56,8 @@ def test_it_may_call_nothing_else(db, outsider):
         "select * from ff_list_suspended()",
         "select * from ff_list_waitpoint_hmac_kids()",
         "select * from ff_list_executions()",
-        "select ff__waitpoint_token('k1', '', '', null)",
-        "select ff__verify_token('', '', null, null)",
+        "select ff.ff__waitpoint_token('k1', '', '', null)",
+        "select ff.ff__verify_token('', '', null, null)",
     ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             outsider.execute(call)
@@ -69,11 +69,11 @@ def test_it_reads_no_table_and_no_view(db, outsider):
         r["name"]: r["relkind"]
         for r in table(
             db,
-            "select oid::regclass::text as name, relkind::text from pg_class"
+            "select format('%%I.%%I', relnamespace::regnamespace, relname) as name, relkind::text from pg_class"
             " where relname like 'ff\\_%%' and relkind in ('r', 'v')",
         )
     }
-    assert "ff_waitpoint_hmac" in kinds
+    assert "ff.ff_waitpoint_hmac" in kinds
     assert len(kinds) > 15
     for name, kind in kinds.items():
         for statement in ("select 1 from {}", "delete from {}", "truncate {}")[: 3 if kind == "r" else 1]:
@@ -82,7 +82,7 @@ def test_it_reads_no_table_and_no_view(db, outsider):
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         outsider.execute("create table public.mine (x int)")
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        outsider.execute("select nextval('ff_event_id_seq')")
+        outsider.execute("select nextval('ff.ff_event_id_seq')")
 
 
 def test_it_cannot_slip_functions_of_its_own_under_the_engine(db, outsider):

@@ -552,7 +552,8 @@ def test_signals_that_no_run_has_seen_are_observed_by_the_attempt_after_a_crash(
 
 
 def test_muted_events_change_nothing_else(db):
-    db.execute("update ff_event_family set muted = '{*}' where family in ('signal', 'suspension')")
+    for family in ("signal", "suspension"):
+        one(db, "ff_set_event_family", family=family, muted=["*"])
     claim, point = suspended(db)
     assert deliver(db, claim, point)["resumed"]
     assert table(db, "select 1 from ff_event where family in ('signal', 'suspension')") == []

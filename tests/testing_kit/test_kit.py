@@ -48,7 +48,7 @@ def test_everything_can_happen_inside_a_transaction_that_is_rolled_back(app, dsn
         ).fetchall()
         assert sorted(stored) == [('"slept"',), ("1",), ("2",), ("3",)]
         mine.rollback()
-        assert mine.execute("select count(*) from ff_exec_core").fetchone() == (0,)
+        assert mine.execute("select count(*) from ff.ff_exec_core").fetchone() == (0,)
 
 
 def test_a_result_can_be_read_in_the_transaction_in_which_it_came_about(app, dsn):
