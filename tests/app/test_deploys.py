@@ -3,7 +3,7 @@
 import pytest
 
 from pyff import App, AsyncCtx, Backoff, Ctx, Token, send_signal
-from pyff.doctor.patient import Patient
+from pyff.doctor.patient import Patient, Thresholds
 from pyff.doctor.stuck import check
 from pyff.testing import advance, drain, freeze
 
@@ -293,9 +293,9 @@ def test_what_cannot_be_run_here_is_put_off_for_longer_and_longer_and_shown(engi
 
 def test_doctor_names_what_is_put_off(engine, db):
     engine.create_execution("default", execution_kind="charge", payload=b"7")
-    assert list(check(Patient(db))) == []
+    assert list(check(Patient.prepared(db, Thresholds()))) == []
     drain(without_the_task(engine), db)
-    (finding,) = check(Patient(db))
+    (finding,) = check(Patient.prepared(db, Thresholds()))
     assert "lane default" in finding.what
     assert "there is no task 'charge'" in finding.what
 

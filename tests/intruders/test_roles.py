@@ -96,7 +96,9 @@ def test_tables_sequences_and_helpers_are_closed_to_a_login(db, dsn, role, insid
                 continue
             column = sql.Identifier(columns[relation["relname"]][0]["attname"])
             shown = relation["kind"] == "v" and relation["nspname"] == "public"
-            closed = CHANGES if shown else CHANGES + READS if relation["kind"] == "v" else CHANGES + WRITES + READS
+            closed = (
+                CHANGES if shown else CHANGES + READS if relation["kind"] == "v" else CHANGES + WRITES + READS
+            )
             for statement in closed:
                 text = sql.SQL(statement).format(name, c=column)
                 assert not allowed(conn, text), text.as_string()

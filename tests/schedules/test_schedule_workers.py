@@ -43,7 +43,9 @@ def tick(ctx: Ctx, name: str) -> int | None:
 
 def test_each_tick_is_one_execution_with_ten_workers_and_maintenance():
     with ExitStack() as stack:
-        server = stack.enter_context(temporary(synchronous_commit=True, max_connections=150, search_path="public, ff"))
+        server = stack.enter_context(
+            temporary(synchronous_commit=True, max_connections=150, search_path="public, ff")
+        )
         migrate(server.dsn)
         db = connected(server.dsn)
         for _ in range(10):

@@ -181,6 +181,7 @@ def test_no_token_mac_or_secret_is_in_a_table_an_event_an_error_or_the_log_of_th
         "log_min_error_statement": "debug1",
         "log_error_verbosity": "verbose",
         "logging_collector": "off",
+        "search_path": "public, ff",
     }
     secret = hashlib.sha256(b"a secret").hexdigest()
     errors = []
