@@ -105,12 +105,12 @@ def execution(conn: psycopg.Connection[Any], execution_id: str) -> Row:
 def spread_events(db: psycopg.Connection[Any]) -> None:
     """Gives every event a row of its own in ff_event_log, so that a test can damage one of them."""
     shared = """family, gen, ord, event_id, occurred_at_ms, event_type, reason, execution_id, attempt_index, flow_id,
-        lane_id, namespace, tags, lease_id, lease_epoch, worker_id, worker_instance_id, details, suspension_id,
-        waitpoint_id, signal_id, source_type, source_identity, effect"""
+        lane_id, namespace, tags, lease_id, lease_epoch, worker_id, worker_instance_id, details"""
+    wait = "(suspension_id, waitpoint_id, signal_id, source_type, source_identity, effect)::ff_event_wait"
     with db.transaction():
         db.execute("create temp table test_events on commit drop as select * from ff_event")
         db.execute("delete from ff_event_log")
-        db.execute(f"insert into ff_event_log ({shared}) select {shared} from test_events")
+        db.execute(f"insert into ff_event_log ({shared}, wait) select {shared}, {wait} from test_events")
 
 
 def events(conn: psycopg.Connection[Any], execution_id: str) -> list[str]:

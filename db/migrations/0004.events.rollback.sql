@@ -1,4 +1,11 @@
+drop view ff_event_newest;
 drop view ff_event;
+drop view ff_event_single;
+drop view ff_event_single_end;
+drop view ff_event_batched;
+drop view ff_event_batched_end;
 drop table ff_event_log;
+drop type ff_event_batch;
+drop type ff_event_wait;
 drop table ff_event_generation;
 drop table ff_event_family;

@@ -111,9 +111,8 @@ create index ff_event_log_execution on ff_event_log (execution_id);
 create index ff_event_log_span on ff_event_log (((batch).span), ((batch).last_id_ms), ((batch).first_id_ms))
     where size is not null;
 
--- The events, one by one. Four kinds of rows: events of one execution or of none; ends of leases that came with the
--- completion of one execution; both of these for rows that hold many executions.
-create view ff_event as
+-- The events of rows without a batch.
+create view ff_event_single as
 select l.ord, l.event_id, l.occurred_at_ms, l.execution_id, l.flow_id,
        case when l.family = 'lease' then l.lease_id end as lease_id, (l.wait).suspension_id, (l.wait).waitpoint_id,
        (l.wait).signal_id, case when l.family = 'lease' then l.lease_epoch end as lease_epoch, l.gen, l.attempt_index,
@@ -122,21 +121,28 @@ select l.ord, l.event_id, l.occurred_at_ms, l.execution_id, l.flow_id,
        case when l.execution_id is null then l.tags else coalesce(l.tags, '{}') end as tags,
        case when l.family in ('lease', 'worker') then l.worker_id end as worker_id,
        case when l.family in ('lease', 'worker') then l.worker_instance_id end as worker_instance_id,
-       (l.wait).source_type, (l.wait).source_identity, case when l.family = 'completion' then l.event_type end as outcome,
+       (l.wait).source_type, (l.wait).source_identity,
+       case when l.family = 'completion' then l.event_type end collate "default" as outcome,
        (l.wait).effect, l.reason, l.details
   from ff_event_log l
- where l.size is null
-union all
+ where l.size is null;
+comment on view ff_event_single is 'Part of ff_event: the events of rows without a batch.';
+
+-- The ends of leases that came with the completion of one execution.
+create view ff_event_single_end as
 select l.ord, l.event_id - 1 as event_id, l.occurred_at_ms, l.execution_id, l.flow_id, l.lease_id,
        null::uuid as suspension_id, null::uuid as waitpoint_id, null::uuid as signal_id, l.lease_epoch, l.gen,
        l.attempt_index, get_byte(uuid_send(l.execution_id), 15)::smallint as partition_key,
-       'lease' collate "C" as family, l.lease_type as event_type, l.lane_id, l.namespace,
+       'lease'::text collate "C" as family, l.lease_type as event_type, l.lane_id, l.namespace,
        coalesce(l.tags, '{}') as tags, l.worker_id, l.worker_instance_id, null::text as source_type,
-       null::text as source_identity, null as outcome, null::text as effect, l.lease_reason as reason,
+       null::text as source_identity, null::text as outcome, null::text as effect, l.lease_reason as reason,
        null::jsonb as details
   from ff_event_log l
- where l.size is null and l.family = 'completion' and l.lease_type is not null
-union all
+ where l.size is null and l.family = 'completion' and l.lease_type is not null;
+comment on view ff_event_single_end is 'Part of ff_event: the ends of leases that came with the completion of one execution.';
+
+-- The events of rows with a batch.
+create view ff_event_batched as
 select l.ord, l.event_id + 2 * (u.n - 1) as event_id, l.occurred_at_ms, u.execution_id,
        coalesce(u.flow_id, l.flow_id) as flow_id,
        case when l.family = 'lease' then coalesce(u.lease_id, l.lease_id) end as lease_id,
@@ -149,24 +155,27 @@ select l.ord, l.event_id + 2 * (u.n - 1) as event_id, l.occurred_at_ms, u.execut
        case when l.family in ('lease', 'worker') then l.worker_id end as worker_id,
        case when l.family in ('lease', 'worker') then l.worker_instance_id end as worker_instance_id,
        null::text as source_type, null::text as source_identity,
-       case when l.family = 'completion' then l.event_type end as outcome, null::text as effect, l.reason,
-       null::jsonb as details
+       case when l.family = 'completion' then l.event_type end collate "default" as outcome, null::text as effect,
+       l.reason, null::jsonb as details
   from ff_event_log l
  cross join lateral unnest((l.batch).execution_ids, (l.batch).attempt_indexes, (l.batch).flow_ids, (l.batch).lane_ids,
                            (l.batch).namespaces, (l.batch).tag_sets, (l.batch).lease_ids, (l.batch).lease_epochs)
        with ordinality
        u(execution_id, attempt_index, flow_id, lane_id, namespace, tags, lease_id, lease_epoch, n)
- where l.size is not null
-union all
+ where l.size is not null;
+comment on view ff_event_batched is 'Part of ff_event: the events of rows with a batch.';
+
+-- The ends of leases that came with the completions of many.
+create view ff_event_batched_end as
 select l.ord, l.event_id + 2 * (u.n - 1) - 1 as event_id, l.occurred_at_ms, u.execution_id,
        coalesce(u.flow_id, l.flow_id) as flow_id, coalesce(u.lease_id, l.lease_id) as lease_id,
        null::uuid as suspension_id, null::uuid as waitpoint_id, null::uuid as signal_id,
        coalesce(u.lease_epoch, l.lease_epoch) as lease_epoch, l.gen,
        coalesce(u.attempt_index, l.attempt_index) as attempt_index,
-       get_byte(uuid_send(u.execution_id), 15)::smallint as partition_key, 'lease' collate "C" as family,
+       get_byte(uuid_send(u.execution_id), 15)::smallint as partition_key, 'lease'::text collate "C" as family,
        l.lease_type as event_type, coalesce(u.lane_id, l.lane_id) as lane_id,
        coalesce(u.namespace, l.namespace) as namespace, coalesce(u.tags, '{}') as tags, l.worker_id,
-       l.worker_instance_id, null::text as source_type, null::text as source_identity, null as outcome,
+       l.worker_instance_id, null::text as source_type, null::text as source_identity, null::text as outcome,
        null::text as effect, l.lease_reason as reason, null::jsonb as details
   from ff_event_log l
  cross join lateral unnest((l.batch).execution_ids, (l.batch).attempt_indexes, (l.batch).flow_ids, (l.batch).lane_ids,
@@ -174,5 +183,27 @@ select l.ord, l.event_id + 2 * (u.n - 1) - 1 as event_id, l.occurred_at_ms, u.ex
        with ordinality
        u(execution_id, attempt_index, flow_id, lane_id, namespace, tags, lease_id, lease_epoch, n)
  where l.size is not null and l.family = 'completion' and l.lease_type is not null;
+comment on view ff_event_batched_end is 'Part of ff_event: the ends of leases that came with the completions of many.';
+
+-- The events, one by one. Types and collations of the four are the same, or conditions would not reach their indexes.
+create view ff_event as
+select * from ff_event_single
+union all
+select * from ff_event_single_end
+union all
+select * from ff_event_batched
+union all
+select * from ff_event_batched_end;
 comment on view ff_event is
-    'The events, one row each. For one execution use ff__event_rows: here only rows without arrays are found by an index.';
+    'The events, one row each. Those of one execution: ff__event_rows finds them; here rows with a batch are all looked at.';
+
+-- The same, each kind ordered on its own, so that the newest of all are merged from the ends of indexes.
+create view ff_event_newest as
+(select * from ff_event_single order by gen desc, ord desc, event_id desc)
+union all
+(select * from ff_event_single_end order by gen desc, ord desc, event_id desc)
+union all
+(select * from ff_event_batched order by gen desc, ord desc, event_id desc)
+union all
+(select * from ff_event_batched_end order by gen desc, ord desc, event_id desc);
+comment on view ff_event_newest is 'ff_event for reading the newest: its parts are ordered.';

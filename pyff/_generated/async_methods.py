@@ -3655,8 +3655,9 @@ class AsyncMethods(ABC):
         self, *, limit: int = 10000, conn: AsyncConnection[object] | None = None
     ) -> SweepResult:
         """Deletes events that are older than the retention of their family (7 days unless ff_set_event_family
-        says otherwise), oldest first, at most limit per call (up to 100000); more says whether to call
-        again. A reader that had not come that far is told: cursor_expired.
+        says otherwise), oldest first, until limit (up to 100000) are gone; what one call has written goes
+        together. more says whether to call again. A reader that had not come that far is told:
+        cursor_expired.
 
         Raises: InvalidInput, EventGenerationStale.
         """

@@ -32,7 +32,7 @@ COLUMNS = """
     select c.relname as view, a.attname as name, format_type(a.atttypid, null) as type,
            col_description(c.oid, a.attnum) as comment
       from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
-     where c.relnamespace = current_schema()::regnamespace and c.relname like 'ff\\_%%' and c.relkind = 'v'
+     where c.relnamespace = current_schema()::regnamespace and c.relname like 'ff\\_v\\_%%' and c.relkind = 'v'
 """
 
 # What would let somebody act for another, or is the user's own content, which has functions of its own.

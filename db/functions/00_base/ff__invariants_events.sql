@@ -42,7 +42,8 @@ begin
      group by f.flow_id, f.last_event_ord
     having max(x.ord) > f.last_event_ord
     union all
-    select 'event_mirrors', f.family, format('muted %s, notify %s, but emitters read %s, %s', f.muted, f.notify, g.muted, g.notified)
+    select 'event_mirrors', f.family,
+           format('muted %s, notify %s, but emitters read %s, %s', f.muted, f.notify, g.muted, g.notified)
       from ff_event_family f join ff_event_generation g on g.id
      where (f.notify = 'commit') <> (f.family = any (g.notified))
         or exists (select from unnest(ff__event_types(f.family)) t(type)

@@ -27,8 +27,7 @@ language plpgsql volatile
 as $$
 declare
     v_size int := cardinality(p_execution_ids);
-    v_first text;
-    v_last text;
+    v_ids uuid[];
     v_first_ms bigint;
     v_last_ms bigint;
     v_step int;
@@ -49,10 +48,10 @@ begin
             p_worker_instance_id, p_lease_type, p_lease_reason);
         return array[v_event_id];
     end if;
+    v_ids := array(select x.id from unnest(p_execution_ids) x(id) order by x.id);
     -- The time in an id is its first twelve digits.
-    select min(left(x.id::text, 13)), max(left(x.id::text, 13)) into v_first, v_last from unnest(p_execution_ids) x(id);
-    v_first_ms := ('x' || replace(v_first, '-', ''))::bit(48)::bigint;
-    v_last_ms := ('x' || replace(v_last, '-', ''))::bit(48)::bigint;
+    v_first_ms := ('x' || left(v_ids[1]::text, 8) || substr(v_ids[1]::text, 10, 4))::bit(48)::bigint;
+    v_last_ms := ('x' || left(v_ids[v_size]::text, 8) || substr(v_ids[v_size]::text, 10, 4))::bit(48)::bigint;
     v_step := case when v_last_ms - v_first_ms > 1048576000 then 1 else 1000 end;
     if v_size > v_step then
         for n in 1..v_size by v_step loop

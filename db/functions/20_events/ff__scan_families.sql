@@ -10,7 +10,8 @@ as $$
     select v.*
       from (select y.* from (
             (select x.* from ff_event_log x
-             where x.family = 'completion' and (p_family is null or p_family = 'completion' or p_family = 'lease' and x.lease_type is not null)
+             where x.family = 'completion'
+               and (p_family is null or p_family = 'completion' or p_family = 'lease' and x.lease_type is not null)
                and (x.gen, x.ord, x.event_id) > (p_after_gen, p_after_ord, p_after_event_id - 2047)
                and (x.gen, x.ord) < (p_gen, p_horizon)
              order by x.gen, x.ord, x.event_id limit p_limit + 1)

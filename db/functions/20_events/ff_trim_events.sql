@@ -50,7 +50,7 @@ $$;
 
 comment on function ff_trim_events(int) is
 $$Deletes events that are older than the retention of their family (7 days unless ff_set_event_family says otherwise), oldest
-first, until p_limit are gone (up to 100000; what one call wrote goes together); more says whether to call again. A reader that had not come that far is told:
-cursor_expired.
+first, until p_limit (up to 100000) are gone; what one call has written goes together. more says whether to call again. A
+reader that had not come that far is told: cursor_expired.
 
 Errors: invalid_input, event_generation_stale$$;

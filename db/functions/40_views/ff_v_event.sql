@@ -26,11 +26,12 @@ select e.family,
        e.gen,
        e.ord,
        e.event_id
-  from ff_event e;
+  from ff_event_newest e;
 
 comment on view ff_v_event is
 $$Events: everything that happened, until the retention of its family ends. One row each.
-Fast: execution_uuid = .. order by event_id; family = .. order by gen desc, ord desc, event_id desc limit ..$$;
+Fast: family = .. order by gen desc, ord desc, event_id desc limit ..; execution_uuid = .. order by event_id. Of the latter,
+what batches did is looked through: where there is much of that, ff_read_events(p_execution_id => ..) is faster.$$;
 comment on column ff_v_event.family is 'completion, lease, suspension, signal, operator, worker or flow.';
 comment on column ff_v_event.event_type is 'What happened.';
 comment on column ff_v_event.occurred_at is 'When, by the engine''s clock.';
