@@ -60,8 +60,10 @@ def wasted(plans):
         for node in nodes(plan["Plan"]):
             table_name = node.get("Relation Name", "")
             # ff_event_generation has one row.
-            if table_name.startswith("ff_") and table_name != "ff_event_generation" and (
-                "Seq Scan" in node["Node Type"] or node.get("Rows Removed by Filter", 0) > 2
+            if (
+                table_name.startswith("ff_")
+                and table_name != "ff_event_generation"
+                and ("Seq Scan" in node["Node Type"] or node.get("Rows Removed by Filter", 0) > 2)
             ):
                 yield plan["Query Text"], table_name, node["Node Type"], node.get("Rows Removed by Filter")
 

@@ -6,7 +6,9 @@ from tests.sql import create, one, spread_events, table, take, violations
 
 EXECUTION = "update ff_exec_core set"
 ATTEMPT = "update ff_attempt set"
-EVENT = "from ff_event_log where execution_id = (select execution_id from ff_exec_core where lane_id = 'ended')"
+EVENT = (
+    "from ff_event_log where execution_id = (select execution_id from ff_exec_core where lane_id = 'ended')"
+)
 DAMAGES = {
     "legal_vector": f"{EXECUTION} ownership_state = 'leased' where lane_id = 'ready'",
     "public_state": "alter table ff_exec_core alter column public_state drop expression;"
@@ -68,7 +70,8 @@ def test_damage_is_found(db, clock, what):
     for check in table(
         db,
         "select conrelid::regclass::text as relation, quote_ident(conname) as name from pg_constraint "
-        "where contype = 'c' and conrelid in ('ff_exec_core'::regclass, 'ff_attempt'::regclass, 'ff_event_log'::regclass)",
+        "where contype = 'c' "
+        "and conrelid in ('ff_exec_core'::regclass, 'ff_attempt'::regclass, 'ff_event_log'::regclass)",
     ):
         db.execute(f"alter table {check['relation']} drop constraint {check['name']}")
     for statement in DAMAGES[what].replace("%%", "%").split(";"):
