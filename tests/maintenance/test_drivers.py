@@ -287,6 +287,7 @@ def test_the_documented_pg_cron_lines_keep_a_database_maintained(monkeypatch):
         "cron.use_background_workers": True,
         "max_worker_processes": 20,
         "synchronous_commit": True,
+        "search_path": "public, ff",
     }
     with temporary(**settings) as server:
         migrate(server.dsn)

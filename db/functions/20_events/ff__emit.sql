@@ -1,25 +1,22 @@
 -- An event of an execution, at the operation's time and ord, with the namespace and tags that the execution has now. Lease
--- events name the lease and worker as they stand in e. Returns e, with its tags: an assignment is cheaper than PERFORM,
--- which runs a query.
+-- events name the lease and worker as they stand in e. Returns e, with its tags.
 create or replace function ff__emit(
     e ff_exec, p_family text, p_event_type text, p_reason text default null, p_details jsonb default null
 ) returns ff_exec
 language plpgsql volatile
 as $$
-declare
-    v_event_id bigint;
 begin
     if e.tags is null then
         e.tags := (select i.tags from ff_exec_input i where i.execution_id = e.execution_id);
     end if;
     if p_family = 'lease' then
-        v_event_id := ff__emit_event('lease', p_event_type, p_reason, e.now_ms, e.ord, e.execution_id,
-                                     e.current_attempt_index, e.flow_id, e.lane_id, e.namespace, nullif(e.tags, '{}'),
-                                     e.lease_id, e.lease_epoch, e.worker_id, e.worker_instance_id);
+        perform ff__emit_event('lease', p_event_type, p_reason, e.now_ms, e.ord, e.execution_id,
+                               e.current_attempt_index, e.flow_id, e.lane_id, e.namespace, nullif(e.tags, '{}'),
+                               e.lease_id, e.lease_epoch, e.worker_id, e.worker_instance_id);
     else
-        v_event_id := ff__emit_event(p_family, p_event_type, p_reason, e.now_ms, e.ord, e.execution_id,
-                                     e.current_attempt_index, e.flow_id, e.lane_id, e.namespace, nullif(e.tags, '{}'),
-                                     p_details => p_details);
+        perform ff__emit_event(p_family, p_event_type, p_reason, e.now_ms, e.ord, e.execution_id,
+                               e.current_attempt_index, e.flow_id, e.lane_id, e.namespace, nullif(e.tags, '{}'),
+                               p_details => p_details);
     end if;
     return e;
 end

@@ -40,7 +40,7 @@ declare
     v_namespace boolean := coalesce(p_namespaces[1] = all (p_namespaces), false);
 begin
     if v_size is null or v_size = 0 then
-        return '{}';
+        return '{}'::bigint[];
     elsif v_size = 1 then
         v_event_id := ff__emit_event(
             p_family, p_event_type, p_reason, p_now_ms, p_ord, p_execution_ids[1], p_attempt_indexes[1], p_flow_ids[1],

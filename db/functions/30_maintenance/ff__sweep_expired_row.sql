@@ -4,7 +4,7 @@ create or replace function ff__sweep_expired_row(p_key text, p_now_ms bigint) re
 language plpgsql volatile
 as $$
 declare
-    k jsonb := substr(p_key, 2);
+    k jsonb := substr(p_key, 2)::jsonb;
 begin
     case left(p_key, 1)
         when 'i' then
