@@ -15,8 +15,7 @@ from pyff.postgres import temporary
 
 CROWD = 100_000
 READY = """
-    select count(*) from ff_v_execution e
-     where e.lane_id = 'crowded' and e.blocking_reason = 'waiting_for_worker' and e.quota_policy_id is not null
+    select count(*) from ff_v_execution e where e.ready_on = 'crowded' and e.quota_policy_id is not null
 """
 
 

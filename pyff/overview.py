@@ -24,15 +24,13 @@ select l.lane_id, l.state, r.ready, %(now)s - r.oldest_ms as oldest_ready_ms, d.
   from (select x.lane_id, x.state from ff_v_lane x order by x.lane_id limit %(lanes)s) l
  cross join lateral (
        select count(*) as ready, (extract(epoch from min(x.created_at)) * 1000)::bigint as oldest_ms
-         from (select e.created_at from ff_v_execution e
-                where e.lane_id = l.lane_id and e.blocking_reason = 'waiting_for_worker' and not e.flow_stopped
-                limit %(cap)s) x) r
+         from (select e.created_at from ff_v_execution e where e.ready_on = l.lane_id limit %(cap)s) x) r
  cross join lateral (
        select count(*) filter (where x.leased) as running,
               count(*) filter (where x.leased and x.lease_expires_at <= to_timestamp(%(now)s / 1000::float8)) as lapsed,
               count(*) filter (where not x.leased) as delayed
          from (select e.ownership_state = 'leased' as leased, e.lease_expires_at from ff_v_execution e
-                where e.lane_id = l.lane_id
+                where e.lane_id = l.lane_id and e.timed
                   and (e.ownership_state = 'leased' or e.eligibility_state = 'not_eligible_until_time')
                 limit %(cap)s) x) d
  order by l.lane_id"""
@@ -52,7 +50,7 @@ select w.worker_instance_id, w.worker_id, w.namespace, w.lanes, w.alive,
 _HOLDERS = """\
 select x.worker_instance_id, count(*) as leases
   from (select e.worker_instance_id from ff_v_execution e
-         where e.lane_id = any(%(lane_ids)s) and e.ownership_state = 'leased' limit %(cap)s) x
+         where e.lane_id = any(%(lane_ids)s) and e.timed and e.ownership_state = 'leased' limit %(cap)s) x
  group by x.worker_instance_id order by count(*) desc limit %(workers)s"""
 
 

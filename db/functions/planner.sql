@@ -40,23 +40,20 @@ begin
             -- The first rows of an index in its order: a bitmap would read all of them, and so would a sort.
             ('{enable_seqscan=off, jit=off, plan_cache_mode=force_generic_plan, enable_bitmapscan=off,
                enable_sort=off}',
-             '{ff_claim, ff_claim_for_worker, ff_drain_cancel_backlog, ff_drain_sibling_cancels, ff_fire_schedules,
+             '{ff_drain_cancel_backlog, ff_drain_sibling_cancels, ff_fire_schedules,
                ff_project_flows, ff_read_events, ff_sweep_attempt_timeouts, ff_sweep_budget_resets,
                ff_sweep_claim_grants, ff_sweep_deadlines, ff_sweep_delayed, ff_sweep_expired, ff_sweep_expired_leases,
                ff_sweep_suspensions, ff_sweep_waitpoints, ff_sweep_workers, ff_trim_streams}'),
             -- Batches: one look-up for each row of the batch.
             ('{enable_seqscan=off, jit=off, plan_cache_mode=force_generic_plan, enable_bitmapscan=off,
                enable_hashjoin=off, enable_mergejoin=off}',
-             '{ff_claim_many, ff_complete_many, ff_renew_many}'),
+             '{ff_claim, ff_claim_for_worker, ff_claim_many, ff_complete_many, ff_renew_many}'),
             -- A custom plan holds the values, here secrets, and auto_explain prints plans.
             ('{plan_cache_mode=force_generic_plan}',
              '{ff_read_waitpoint_token, ff_rotate_waitpoint_hmac_secret, ff_seed_waitpoint_hmac_secret}'),
             -- Reads everything, for people who wait for it.
             ('{jit=off, work_mem=64MB}',
              '{ff_check_invariants}'),
-            ('{enable_seqscan=off, enable_sort=off, enable_incremental_sort=off, enable_bitmapscan=off,
-               enable_hashjoin=off, enable_mergejoin=off}',
-             '{ff__pick_merged}'),
             ('{enable_bitmapscan=off, enable_sort=off}',
              '{ff__ring_due_families}'),
             ('{enable_seqscan=off, jit=off, enable_bitmapscan=off, enable_sort=off}',

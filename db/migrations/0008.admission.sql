@@ -3,9 +3,11 @@
 set local lock_timeout = '10s';
 
 -- What an admission says: of the executions that asked, those that may run (already_admitted if none of them had to be
--- charged); for the first that may not, why, and when to come back. now_ms is the time it went by. Internal.
+-- charged), and those that may not (denied, see ff__denials); for the first of these, why, and when to come back. now_ms
+-- is the time it went by. Internal.
 create type ff_admission as (
     admitted           uuid[],
+    denied             uuid[],
     outcome            text,
     quota_policy_id    text,
     budget_id          text,

@@ -18,9 +18,9 @@ comment on column ff_child.created_at_ms is 'When the child was created.';
 comment on column ff_child.detached is 'Whether the child is independent of the end and the replay of its parent.';
 create index ff_child_parent on ff_child (parent_id, created_at_ms, child_id);
 
--- Creating a child locks only the input of its parent, so that the parent is not deleted while the creating transaction is
--- open, and its lease can be renewed. The parent can end meanwhile without seeing the child. So each transaction that makes an attached child live
--- (create, replay) adds a check of its parent, and maintenance looks again once that is committed.
+-- Creating a child locks the row of its parent FOR KEY SHARE: the parent is not deleted while the creating transaction is
+-- open, but its lease can be renewed, and it can end without seeing the child. So each transaction that makes an attached
+-- child live (create, replay) adds a check of its parent, and maintenance checks again once that is committed.
 create table ff_child_work (
     parent_id uuid   not null,
     work_id   bigint not null generated always as identity primary key,

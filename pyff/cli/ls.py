@@ -112,7 +112,7 @@ select (extract(epoch from e.created_at) * 1000)::bigint || '-' || e.execution_u
        (extract(epoch from e.terminal_at) * 1000)::bigint as terminal_at_ms
   from ff_v_execution e
  where {conditions}
- order by e.created_at desc, e.execution_uuid desc limit %(limit)s"""
+ order by e.execution_uuid desc limit %(limit)s"""
 _LAST = f"{LONGEST_MS}-{UUID(int=2**128 - 1)}"
 _FILTERS = {
     "lane": "e.lane_id = %(lane)s",
@@ -132,7 +132,6 @@ def newest(
     values = {name: getattr(args, name) for name in _FILTERS}
     key, sign, value = (args.tag or "").partition("=")
     if args.tag is not None:
-        conditions.append("e.tags <> '{}'")
         conditions.append(
             "e.tags @> jsonb_build_object(%(key)s::text, %(value)s::text)" if sign else "e.tags ? %(key)s"
         )
@@ -141,11 +140,8 @@ def newest(
     while left is None or left > 0:
         place = []
         if after is not None:
-            values["ms"], values["id"] = _place(after)
-            place = [
-                "e.created_at <= to_timestamp(%(ms)s / 1000::float8)",
-                "(e.created_at, e.execution_uuid) < (to_timestamp(%(ms)s / 1000::float8), %(id)s)",
-            ]
+            values["id"] = _place(after)
+            place = ["e.execution_uuid < %(id)s"]
         values["limit"] = LIMIT if left is None else min(left, LIMIT)
         query = _NEWEST.format(conditions=" and ".join([*conditions, *place]))
         page = conn.cursor(row_factory=dict_row).execute(query.encode(), values).fetchall()
@@ -156,11 +152,12 @@ def newest(
         left = None if left is None else left - len(page)
 
 
-def _place(cursor: str) -> tuple[int, UUID]:
-    """Where a cursor points to: a time and an id."""
+def _place(cursor: str) -> UUID:
+    """The id in a cursor: a time and an id."""
     ms, _, name = cursor.partition("-")
     try:
-        return number(ms), UUID(name)
+        number(ms)
+        return UUID(name)
     except (ValueError, argparse.ArgumentTypeError):
         raise Failure(
             f"{cursor[:64]!r} is not a cursor", hint="the field cursor of --json, and the note below a table"

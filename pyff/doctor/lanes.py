@@ -14,9 +14,7 @@ select l.lane_id, l.state, l.state_reason, w.waiting,
  cross join (select ff_now_ms()) t(now_ms)
  cross join lateral (
        select count(*) as waiting
-         from (select from ff_v_execution e
-                where e.lane_id = l.lane_id and e.blocking_reason = 'waiting_for_worker' and not e.flow_stopped
-                limit %s) x) w
+         from (select from ff_v_execution e where e.ready_on = l.lane_id limit %s) x) w
  where l.state in ('paused', 'disabled') and w.waiting > 0
  order by w.waiting desc, l.lane_id limit 20"""
 

@@ -12,9 +12,7 @@ select l.lane_id, t.now_ms - e.since_ms as late_ms,
  cross join (select ff_now_ms()) t(now_ms)
  cross join lateral (
        select (extract(epoch from min(x.last_transition_at)) * 1000)::bigint as since_ms
-         from (select c.last_transition_at from ff_v_execution c
-                where c.lane_id = l.lane_id and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-                limit 1000) x) e
+         from (select c.last_transition_at from ff_v_execution c where c.ready_on = l.lane_id limit 1000) x) e
  where l.state in ('active', 'draining') and t.now_ms - e.since_ms > %s
  order by 2 desc limit 20"""
 _DUE = """

@@ -16,6 +16,10 @@ _FOR_CALLERS = re.compile(
     re.MULTILINE,
 )
 _MIGRATION = re.compile(r"(\d{4})\.[a-z0-9_]+")
+# An object begins with the comment above it.
+_OBJECT = re.compile(
+    r"^(?:--.*\n)*create or replace (?:function|procedure|view) ([a-z0-9_]+)", re.MULTILINE
+)
 
 
 class MigrateError(Failure):
@@ -41,7 +45,7 @@ class Migration:
 
 @dataclass(frozen=True)
 class SqlFile:
-    """`db/functions/<room>/<name>.sql` creates or replaces the function or view `name`."""
+    """What creates or replaces the function or view `name`: a file of `db/functions/<room>`, or a part of one."""
 
     name: str
     path: Path
@@ -89,15 +93,13 @@ class DbTree:
     def load(root: Path) -> "DbTree":
         functions = root / "functions"
         paths = {path.relative_to(functions).as_posix(): path for path in functions.rglob("*.sql")}
-        files = {
-            name: SqlFile(path.stem, path, _read(path), "/" in name) for name, path in sorted(paths.items())
-        }
+        texts = {name: _read(path) for name, path in sorted(paths.items())}
         tree = DbTree(
             root=root,
             migrations=tuple(_migrations(root / "migrations")),
-            files=tuple(files.values()),
+            files=tuple(file for name, text in texts.items() for file in _objects(name, paths[name], text)),
             functions_sha256=_sha256(
-                "".join(f"{name}\n{len(f.text)}\n{f.text}" for name, f in files.items())
+                "".join(f"{name}\n{len(text)}\n{text}" for name, text in texts.items())
             ),
         )
         _refuse_bad_names(tree.objects)
@@ -124,6 +126,19 @@ def _migrations(directory: Path) -> list[Migration]:
         numbers = ", ".join(migration.id[:4] for migration in found) or "none"
         raise MigrateError(f"{directory}: migrations must be numbered 0001, 0002, ... (found: {numbers})")
     return found
+
+
+def _objects(name: str, path: Path, text: str) -> list[SqlFile]:
+    """The objects that a file defines, one after the other; each text keeps the numbers of its lines."""
+    starts = [match.start() for match in _OBJECT.finditer(text)] if "/" in name else []
+    if len(starts) < 2:
+        return [SqlFile(path.stem, path, text, "/" in name)]
+    ends = [*starts[1:], len(text)]
+    return [
+        SqlFile(match[1], path, "\n" * text.count("\n", 0, start) + text[start:end])
+        for start, end in zip(starts, ends, strict=True)
+        if (match := _OBJECT.match(text, start))
+    ]
 
 
 def _refuse_bad_names(objects: tuple[SqlFile, ...]) -> None:

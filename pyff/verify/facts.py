@@ -166,7 +166,7 @@ class Facts:
             select x.schedule_id, x.fire_at_ms
               from (select i.execution_id, i.tags ->> 'schedule.id' as schedule_id,
                            (i.tags ->> 'schedule.fire_at_ms')::bigint as fire_at_ms
-                      from ff_exec_input i where i.tags ? 'schedule.id') x
+                      from ff_execution i where i.tags ? 'schedule.id') x
              where x.execution_id = ff__tick_id(x.schedule_id, x.fire_at_ms)
             """
         )

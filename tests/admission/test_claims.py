@@ -202,10 +202,7 @@ def test_a_reclaimed_attempt_is_charged_a_slot_and_no_start_and_is_never_parked(
     assert take(db)["execution_id"] == behind
     assert claim(db) is None
     row = execution(db, eid)
-    assert (row["ownership_state"], row["blocking_reason"]) == (
-        "lease_expired_reclaimable",
-        "waiting_for_worker",
-    )
+    assert (row["lifecycle_phase"], row["eligibility_state"]) == ("active", "not_applicable")
     clock.advance(1000)
     again = take(db)
     assert (again["execution_id"], again["handle_kind"]) == (eid, "reclaimed")

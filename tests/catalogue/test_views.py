@@ -66,7 +66,7 @@ def test_no_view_shows_a_secret(db):
          where c.relkind = 'v' and c.relname like 'ff\\_v\\_%%' and d.refclassid = 'pg_class'::regclass
     """
     read = {row["reads"] for row in table(db, query)}
-    assert "ff_exec_core" in read
+    assert "ff_execution" in read
     assert not read & {"ff_waitpoint_hmac", "ff_waitpoint", "ff_signal", "ff_idempotency", "ff_claim_grant"}
 
 

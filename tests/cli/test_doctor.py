@@ -251,16 +251,16 @@ def test_a_long_transaction_is_found_and_ended(db, doctor, mend, connect):
 
 def test_dead_rows_and_neglected_tables_are_found_and_mended(db, doctor, mend):
     assert doctor("bloat", code=0) == []
-    db.execute("alter table ff_exec_core set (autovacuum_enabled = false)")
+    db.execute("alter table ff_execution set (autovacuum_enabled = false)")
     for _ in range(2):
         rows(db, "ff_create_executions", lane_id="mail", payloads=[b""] * 6000)
-    db.execute("update ff_exec_core set last_mutation_at_ms = last_mutation_at_ms + 1")
+    db.execute("update ff_execution set last_mutation_at_ms = last_mutation_at_ms + 1")
     db.execute("select pg_stat_force_next_flush()")
     db.execute("select 1")
     neglected, dead = doctor("bloat")
-    assert neglected["what"] == "autovacuum is switched off for ff.ff_exec_core"
+    assert neglected["what"] == "autovacuum is switched off for ff.ff_execution"
     assert re.match(
-        r"ff\.ff_exec_core has 1\d{4} dead rows beside 12000 live ones, never vacuumed", dead["what"]
+        r"ff\.ff_execution has 1\d{4} dead rows beside 12000 live ones, never vacuumed", dead["what"]
     )
     mend(neglected)
     mend(dead, steps=1)
@@ -270,16 +270,15 @@ def test_dead_rows_and_neglected_tables_are_found_and_mended(db, doctor, mend):
 def test_a_file_that_is_much_larger_than_its_rows_is_found(db, dsn):
     rows(db, "ff_create_executions", lane_id="mail", payloads=[b""] * 2000)
     db.execute(
-        "delete from ff_exec_core where execution_id <> (select min(execution_id::text)::uuid from ff_exec_core)"
+        "delete from ff_execution where execution_id <> (select min(execution_id::text)::uuid from ff_execution)"
     )
-    db.execute("delete from ff_exec_input")
     for _ in range(2):
         db.execute("select pg_stat_force_next_flush()")
-        db.execute("vacuum (truncate off) ff_exec_core")
+        db.execute("vacuum (truncate off) ff_execution")
     db.execute("select pg_stat_clear_snapshot()")
     patient = Patient(db, Thresholds(slack_bytes=65536))
     (verdict,) = examine(patient, ["bloat"])
-    (found,) = [f for f in verdict.findings if f.what.startswith("ff.ff_exec_core takes ")]
+    (found,) = [f for f in verdict.findings if f.what.startswith("ff.ff_execution takes ")]
     assert "vacuum full" in found.mend[0]
 
 
@@ -359,7 +358,7 @@ def test_ends_of_flow_members_that_nobody_passes_on_are_found(db, doctor, connec
 
 def test_broken_invariants_are_found_by_a_deep_look(db, doctor):
     create(db)
-    db.execute("delete from ff_exec_input")
+    db.execute("update ff_execution set ready_in = null")
     assert doctor("invariants")[0]["mend"]
 
 

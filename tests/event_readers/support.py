@@ -43,7 +43,7 @@ create function test_emit(p_id uuid, p_family text, p_type text) returns void la
 declare e ff_exec := ff__open(p_id);
 begin
     e := ff__emit(e, p_family, p_type);
-    update ff_exec_core c set last_event_ord = e.ord where c.execution_id = e.execution_id;
+    update ff_execution c set last_event_ord = e.ord where c.execution_id = e.execution_id;
 end $$;
 
 create function test_emit_flow(p_id uuid, p_type text) returns void language plpgsql as $$

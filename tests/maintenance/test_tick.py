@@ -8,7 +8,7 @@ import pytest
 
 from tests.budgets.support import budget
 from tests.catalogue.test_plans import hollow
-from tests.flows.graph import begin, fan_in, flow, link, node, state
+from tests.flows.graph import begin, busy_flows, fan_in, flow, link, node, state
 from tests.maintenance.support import HOUR, SWEEPS, errors, make, sweep
 from tests.postgres.helpers import until
 from tests.sql import create, execution, one, refused, rows, table, take, violations
@@ -487,9 +487,8 @@ def test_a_flow_that_cannot_be_dispatched_is_noted_and_forgotten_when_it_can(db,
     up, down = node(db, fid), node(db, fid)
     link(db, fid, up, down)
     handle = begin(db, up)["handle"]
-    db.execute("select set_config('ff.flow', %s, true)", [str(fid)])
-    one(db, "ff_complete", handle=handle)
-    db.execute("select set_config('ff.flow', '', true)")
+    with busy_flows(db):
+        one(db, "ff_complete", handle=handle)
     db.execute(
         "create function test_bad() returns trigger language plpgsql as $$ begin raise exception 'bad edge'; end $$"
     )

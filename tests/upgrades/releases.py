@@ -20,18 +20,18 @@ DB = Path(__file__).parents[2] / "db"
 
 # What an additive release does to tables that everybody is using.
 UP = """\
-alter table ff_exec_core add column later text;
-alter table ff_attempt add column later int not null default 7;
-create index ff_exec_core_later on ff_exec_core (later) where later is not null;
+alter table ff_execution add column later text;
+alter table ff_attempt_past add column later int not null default 7;
+create index ff_execution_later on ff_execution (later) where later is not null;
 create table ff_later (id bigint primary key, said text not null);
 insert into ff_setting (name, value, description) values ('later', '1', 'of a later release');
 """
 DOWN = """\
 delete from ff_setting where name = 'later';
 drop table ff_later;
-drop index ff_exec_core_later;
-alter table ff_attempt drop column later;
-alter table ff_exec_core drop column later;
+drop index ff_execution_later;
+alter table ff_attempt_past drop column later;
+alter table ff_execution drop column later;
 """
 
 # Functions that get one more argument at the end and, unless they return a table, one more column.
@@ -55,7 +55,7 @@ def later(root: Path, number: int = 1, *, longer: tuple[str, ...] = LONGER + HEL
     for path in (root / "functions").rglob("ff_*.sql"):
         text = path.read_text()
         if not path.stem.startswith("ff_v_"):
-            text = re.sub(r"\nas \$(\w*)\$", rf"\nas $\1$ -- release {number}\n", text, count=1)
+            text = re.sub(r"\nas \$(\w*)\$", rf"\nas $\1$ -- release {number}\n", text)
         if path.stem in longer:
             text = _longer(text, path.stem)
         path.write_text(text)

@@ -22,7 +22,7 @@ begin
               from (select z.execution_id, z.partition_key, z.event_id, z.gen, z.ord, z.namespace,
                            lag(z.ord) over (partition by z.gen, z.execution_id order by z.event_id) as before
                       from ff_event z where z.execution_id is not null) y
-              left join ff_exec_core e on e.execution_id = y.execution_id offset 0) x
+              left join ff_execution e on e.execution_id = y.execution_id offset 0) x
      cross join lateral string_to_table(x.broken, ' ') v(rule)
      where x.broken <> ''
     union all

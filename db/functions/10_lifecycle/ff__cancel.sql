@@ -2,10 +2,12 @@
 create or replace function ff__cancel(e ff_exec, p_op text, p_reason text, p_by text) returns void
 language plpgsql volatile
 as $$
+declare
+    a ff_ending;
 begin
     if e.current_attempt_id is not null then
-        e := ff__end_attempt(e, p_op, 'ended_cancelled', 'cancelled', p_reason, 'cancelled', 'cancelled');
+        a := ff__end_attempt(e, p_op, 'cancelled', 'cancel', null, p_reason, 'cancelled', 'cancelled');
     end if;
-    perform ff__terminate(e, 'cancelled', p_reason, null, p_by, 'cancel');
+    perform ff__terminate(e, a, 'cancelled', p_reason, null, p_by);
 end
 $$;

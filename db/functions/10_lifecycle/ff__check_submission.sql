@@ -103,7 +103,10 @@ begin
     s.execution_kind := p_execution_kind;
     s.creator := p_creator;
     s.payload_encoding := p_payload_encoding;
-    s.tags := p_tags;
+    s.tags := nullif(p_tags, '{}');
+    s.limited := s.quota_policy_id is not null or s.budget_ids is not null;
+    s.state := case when s.delay_until_ms is null then 'ready' else 'delayed' end;
+    s.policy := nullif(s.policy, ff__default_policy());
     return s;
 end
 $$;

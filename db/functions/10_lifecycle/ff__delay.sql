@@ -13,6 +13,7 @@ as $$
 declare
     v_detail jsonb;
     e ff_exec;
+    a ff_ending;
 begin
     if num_nonnulls(p_delay_until_ms, p_delay_ms) <> 1 then
         perform ff__invalid('p_delay_ms', 'or p_delay_until_ms must be given, and not both');
@@ -37,10 +38,10 @@ begin
     delay_until_ms := coalesce(p_delay_until_ms, ff__time_after(e.now_ms, p_delay_ms));
     public_state := case when delay_until_ms > e.now_ms then 'delayed' else 'resumable' end;
     delay_until_ms := case when delay_until_ms > e.now_ms then delay_until_ms end;
-    e := ff__pause_attempt(e, case when p_override then 'override' else 'delay' end,
-                           jsonb_build_object('public_state', public_state, 'delay_until_ms', delay_until_ms));
-    public_state := ff__requeue(e, 'attempt_interrupted', delay_until_ms, 'waiting_for_delay',
-                                p_lease_reason => case when p_override then 'override' else 'delay' end);
+    a := ff__end_lease(e, case when p_override then 'override' else 'delay' end,
+                       case when p_override then 'override' else 'delay' end, null,
+                       jsonb_build_object('public_state', public_state, 'delay_until_ms', delay_until_ms));
+    public_state := ff__requeue(e, a, 'attempt_interrupted', delay_until_ms, 'delayed');
     if e.flow_id is not null then
         public_state := ff__note_settled(e, public_state);
     end if;

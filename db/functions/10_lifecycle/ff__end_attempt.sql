@@ -1,42 +1,60 @@
--- The end of an attempt: its row and its stream.
--- p_op is what a replay must ask for: complete | fail | cancel by the lease holder, override | expire | reclaim
--- otherwise. What the attempt left open is closed with p_close_reason. The caller moves the execution on, in
--- ff__terminate, ff__requeue or ff__lease, which also emit the end of the lease.
+-- The end of an attempt, to be written by ff__end, ff__requeue or ff__lease: what the attempt left open is closed with
+-- p_close_reason, and its lease, if it has had no ending event, gets one: released with p_lease_reason, or expired when
+-- p_timer names the timer that ended it or its time had run out. p_op is what a replay must ask for:
+-- complete | fail | cancel by the lease holder, override | expire | reclaim otherwise. A paused attempt keeps the record of its
+-- pause, which its holder may still replay.
 create or replace function ff__end_attempt(
     e ff_exec,
     p_op text,
-    p_state text,
     p_outcome text,
+    p_lease_reason text,
+    p_timer text default null,
     p_failure_reason text default null,
     p_failure_category text default null,
     p_classification text default null,
-    p_result bytea default null,
-    p_result_encoding text default null,
     p_release_detail jsonb default null,
     p_close_reason text default 'attempt_ended'
-) returns ff_exec
+) returns ff_ending
 language plpgsql volatile
 as $$
+declare
+    a ff_ending;
 begin
     if e.loose_ends then
-        e := ff__tie_loose_ends(e, p_close_reason, case when p_close_reason like 'timed_out%' then 'suspension_timeout'
-                                                        else ff__close_reason(p_outcome) end);
+        perform ff__tie_loose_ends(e, p_close_reason, case when p_close_reason like 'timed_out%' then 'suspension_timeout'
+                                                           else ff__close_reason(p_outcome) end);
     end if;
-    if e.lease_id is null then
-        -- Paused: the record of the pause stays, its holder may still replay it.
-        update ff_attempt a set
-            state = p_state, outcome = p_outcome, ended_at_ms = e.now_ms,
-            failure_reason = p_failure_reason, failure_category = p_failure_category, classification = p_classification
-         where a.execution_id = e.execution_id and a.attempt_index = e.current_attempt_index;
-        return e;
+    a := ff__end_lease(e, p_op, p_lease_reason, p_timer, p_release_detail);
+    a.outcome := p_outcome;
+    a.failure_reason := p_failure_reason;
+    a.failure_category := p_failure_category;
+    a.classification := p_classification;
+    return a;
+end
+$$;
+
+-- The end of a lease: the pause of its attempt, or a part of ff__end_attempt.
+create or replace function ff__end_lease(
+    e ff_exec, p_op text, p_lease_reason text, p_timer text default null, p_release_detail jsonb default null
+) returns ff_ending
+language plpgsql stable
+as $$
+declare
+    a ff_ending;
+begin
+    if e.lease_id is not null then
+        a.op := p_op;
+        a.detail := p_release_detail;
     end if;
-    update ff_attempt a set
-        state = p_state, outcome = p_outcome, ended_at_ms = e.now_ms,
-        failure_reason = p_failure_reason, failure_category = p_failure_category, classification = p_classification,
-        result = p_result, result_encoding = p_result_encoding,
-        release_op = p_op, release_lease_id = e.lease_id, release_lease_epoch = e.lease_epoch,
-        release_at_ms = e.now_ms, release_detail = p_release_detail
-     where a.execution_id = e.execution_id and a.attempt_index = e.current_attempt_index;
-    return e;
+    if e.ownership_state = 'leased' then
+        if p_timer is null and e.lease_expires_at_ms > e.now_ms then
+            a.lease_event := 'released';
+            a.lease_reason := p_lease_reason;
+        else
+            a.lease_event := 'expired';
+            a.lease_reason := coalesce(p_timer, ff__lapse_reason(e));
+        end if;
+    end if;
+    return a;
 end
 $$;

@@ -20,10 +20,10 @@ declare
         p_classification not in ('permanent', 'cancelled')
         and (v_retry -> 'retryable_categories' = '[]' or v_retry -> 'retryable_categories' ? p_category)
         and e.retry_count < (v_retry -> 'max_retries')::int, false);
-    v_lease_reason text := case p_op when 'override' then 'override' else 'fail' end;
     v_delay bigint;
     v_detail jsonb;
     v_state text;
+    a ff_ending;
 begin
     if v_again and e.flow_id is not null then
         v_again := not ff__flow_cancelled(e.flow_id);
@@ -40,16 +40,16 @@ begin
         v_detail := jsonb_build_object('outcome', 'terminal_failed', 'public_state', p_terminal,
                                        'retry_count', e.retry_count);
     end if;
-    e := ff__end_attempt(e, p_op, 'ended_failure', case p_terminal when 'expired' then 'expired' else 'failure' end,
-                         p_reason, p_category, p_classification, p_release_detail => v_detail);
+    a := ff__end_attempt(e, p_op, case p_terminal when 'expired' then 'expired' else 'failure' end,
+                         case p_op when 'override' then 'override' else 'fail' end, p_timer, p_reason, p_category,
+                         p_classification, v_detail);
     if v_again then
-        v_state := ff__requeue(e, 'pending_retry_attempt', ff__time_after(e.now_ms, v_delay), 'waiting_for_retry_backoff',
-                               p_reason, p_category, p_lease_reason => v_lease_reason, p_timer => p_timer);
+        v_state := ff__requeue(e, a, 'pending_retry_attempt', ff__time_after(e.now_ms, v_delay), 'backoff');
         if e.flow_id is not null then
             v_detail := v_detail || jsonb_build_object('public_state', ff__note_settled(e, v_state));
         end if;
     else
-        perform ff__terminate(e, p_terminal, p_reason, p_category, null, v_lease_reason, p_timer);
+        perform ff__terminate(e, a, p_terminal, p_reason, p_category);
     end if;
     return v_detail;
 end

@@ -25,7 +25,26 @@ begin
         kind = excluded.kind, worker_id = excluded.worker_id, worker_instance_id = excluded.worker_instance_id,
         lane_id = excluded.lane_id, capabilities = excluded.capabilities,
         admission_summary = excluded.admission_summary;
-    update ff_exec_core c set reserved_until_ms = g.expires_at_ms where c.execution_id = e.execution_id;
+    update ff_execution c set granted = true, ready_in = null, due_at_ms = g.expires_at_ms
+     where c.execution_id = e.execution_id;
     return g;
+end
+$$;
+
+-- Deletes the grant of an execution that is locked: what it reserved may be claimed again. A lease keeps its next check.
+create or replace function ff__ungrant(p_execution_id uuid) returns void
+language plpgsql volatile
+as $$
+begin
+    delete from ff_claim_grant g where g.execution_id = p_execution_id;
+    update ff_execution c
+       set granted = false,
+           due_at_ms = case when c.state = 'leased' then c.lease_expires_at_ms
+                            when c.state in ('quota', 'quota_retry', 'quota_replay', 'quota_resume', 'budget',
+                                             'budget_retry', 'budget_replay', 'budget_resume') then c.due_at_ms
+                            else c.delay_until_ms end,
+           ready_in = case when c.state in ('ready', 'ready_retry', 'ready_replay', 'ready_resume', 'lease_expired',
+                                            'lease_revoked') and not ff__flow_building(c.flow_id) then c.queue_id end
+     where c.execution_id = p_execution_id and c.granted;
 end
 $$;

@@ -8,11 +8,11 @@ begin
     if p_percent not between 0 and 100 then
         perform ff__invalid('p_percent', 'must be between 0 and 100', jsonb_build_object('value', p_percent));
     end if;
-    update ff_attempt a set
-        progress_pct = coalesce(p_percent, a.progress_pct),
-        progress_message = coalesce(left(p_message, 4096), a.progress_message),
+    update ff_execution c set
+        progress_pct = coalesce(p_percent, c.progress_pct),
+        progress_message = coalesce(left(p_message, 4096), c.progress_message),
         progress_updated_at_ms = e.now_ms
-     where a.execution_id = e.execution_id and a.attempt_index = e.current_attempt_index
-    returning a.progress_pct, a.progress_updated_at_ms into progress_pct, progress_updated_at_ms;
+     where c.execution_id = e.execution_id
+    returning c.progress_pct, c.progress_updated_at_ms into progress_pct, progress_updated_at_ms;
 end
 $$;

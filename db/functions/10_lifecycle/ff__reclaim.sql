@@ -33,11 +33,10 @@ begin
     end if;
     perform ff__check_lane_claimable(e);
     if not ff__reclaimable(e) or e.flow_id is not null and not ff__flow_claimable(e.flow_id) then
-        delete from ff_claim_grant x where x.execution_id = e.execution_id;
         if e.limited then
             perform ff__free_slot(e, false);
         end if;
-        update ff_exec_core c set reserved_until_ms = null where c.execution_id = e.execution_id;
+        perform ff__ungrant(e.execution_id);
         v.outcome := 'not_reclaimable';
     elsif ff__expire_if_due(e) then
         v.outcome := 'not_reclaimable';
@@ -49,8 +48,7 @@ begin
             e.now_ms := ff__require_admission(e, null);
         end if;
         v.reclaim_count := e.lease_reclaim_count + 1;
-        e := ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
-        select x.* into r from ff__claimed(e) x;
+        select x.* into r from ff__lease(array[e.execution_id], p_worker_id, p_worker_instance_id, p_lease_ttl_ms, e.now_ms) x;
         v.claim := r;
         v.outcome := 'claimed';
     end if;

@@ -40,8 +40,7 @@ begin
     if e.limited then
         e.now_ms := ff__require_admission(e, null);
     end if;
-    e := ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
-    select x.* into r from ff__claimed(e) x;
+    select x.* into r from ff__lease(array[e.execution_id], p_worker_id, p_worker_instance_id, p_lease_ttl_ms, e.now_ms) x;
     return r;
 end
 $$;

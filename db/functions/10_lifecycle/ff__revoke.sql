@@ -5,12 +5,12 @@ language plpgsql volatile
 as $$
 begin
     e := ff__emit(e, 'lease', 'revoked', p_reason);
-    update ff_exec_core c set
-        ownership_state = 'lease_revoked', blocking_reason = 'waiting_for_worker', attempt_state = 'attempt_interrupted',
+    update ff_execution c set
+        state = 'lease_revoked', ready_in = case when not ff__flow_building(c.flow_id) then c.queue_id end, due_at_ms = null,
         lease_revoke_reason = p_reason, last_transition_at_ms = e.now_ms, last_mutation_at_ms = e.now_ms,
         last_event_ord = e.ord
      where c.execution_id = e.execution_id;
-    perform ff__wake_lane(e.lane_id, e.execution_id);
+    perform ff__wake_lane(e.lane_id);
     if e.limited then
         perform ff__free_slot(e, false);
     end if;

@@ -9,7 +9,7 @@ create or replace function ff_cancel(
 language plpgsql volatile security definer
 as $$
 declare
-    e ff_exec := ff__fence_handle(p_handle, 'cancel');
+    e ff_exec := ff__fence(ff__decode_handle(p_handle), 'cancel');
 begin
     outcome := 'cancelled';
     public_state := 'cancelled';

@@ -20,11 +20,9 @@ begin
     if outcome = 'changed' then
         e := ff__emit(e, 'operator', 'priority_changed', null,
                       jsonb_build_object('old', old_priority, 'new', new_priority));
-        update ff_exec_core c set priority = new_priority, last_mutation_at_ms = e.now_ms, last_event_ord = e.ord
+        update ff_execution c
+           set priority = new_priority, rank = c.rank - ff__rank(old_priority, 0) + ff__rank(new_priority, 0), last_mutation_at_ms = e.now_ms, last_event_ord = e.ord
          where c.execution_id = e.execution_id;
-        if exists (select from ff_lane_registry l where l.lane_id = e.lane_id and l.marked) then
-            perform ff__recall(e.execution_id);
-        end if;
     end if;
 end
 $$;

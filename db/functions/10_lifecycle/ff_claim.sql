@@ -1,5 +1,4 @@
--- Locks: the row it picks, due rows of the lane, the quota policy of the row if it has one, all with skip locked: it never
--- waits. Not replayable: a claim whose answer was lost runs into its lease's end and is reclaimed.
+-- Locks: the row it picks, and the quota policy of the row if it has one, with skip locked: it never waits. Not replayable: a claim whose answer was lost runs into its lease's end and is reclaimed.
 create or replace function ff_claim(
     p_lane_id text,
     p_worker_id text,
@@ -30,22 +29,81 @@ create or replace function ff_claim(
 )
 language plpgsql volatile security definer rows 1
 as $$
+#variable_conflict use_column
 declare
-    v_capabilities text[];
-    e ff_exec;
+    v_queues int[];
+    v_now bigint;
+    v_ord bigint;
+    v_partition smallint;
+    v_id uuid;
 begin
-    v_capabilities := ff__check_claim(p_worker_id, p_worker_instance_id, p_capabilities, 'p_lease_ttl_ms', p_lease_ttl_ms,
+    p_capabilities := ff__check_claim(p_worker_id, p_worker_instance_id, p_capabilities, 'p_lease_ttl_ms', p_lease_ttl_ms,
                                       p_namespace);
-    e := ff__pick(p_lane_id, v_capabilities, p_namespace);
-    if e.execution_id is null and ff__unblock(p_lane_id) then
-        e := ff__pick(p_lane_id, v_capabilities, p_namespace);
+    -- The usual case as one statement that picks, locks and leases: a single queue in which nothing is due, and a first
+    -- attempt at its head. ff__claim does the same for everything, at twice the instructions.
+    select array_agg(q.queue_id) into v_queues
+      from ff_lane_registry l join ff_queue q on q.lane_id = l.lane_id
+     where l.lane_id = p_lane_id and l.state in ('active', 'draining')
+       and (p_namespace is null or q.namespace = p_namespace) and q.required_capabilities <@ p_capabilities;
+    if cardinality(v_queues) = 1 then
+        v_now := ff__now_ms();
+        update ff_execution c set
+            state = 'leased', ready_in = null,
+            due_at_ms = least(v_now + p_lease_ttl_ms, v_now + c.attempt_timeout_ms, c.deadline_at_ms),
+            lease_expires_at_ms = least(v_now + p_lease_ttl_ms, v_now + c.attempt_timeout_ms, c.deadline_at_ms),
+            attempt_timeout_at_ms = ff__time_after(v_now, c.attempt_timeout_ms),
+            lease_id = ff__mint_id(v_now, c.partition_key), lease_epoch = c.lease_epoch + 1, lease_ttl_ms = p_lease_ttl_ms,
+            lease_acquired_at_ms = v_now, worker_id = p_worker_id, worker_instance_id = p_worker_instance_id,
+            attempt_id = ff__mint_id(v_now, c.partition_key), attempt_index = c.total_attempt_count,
+            total_attempt_count = c.total_attempt_count + 1, attempt_type = 'initial', attempt_started_at_ms = v_now,
+            started_at_ms = v_now, last_transition_at_ms = v_now, last_mutation_at_ms = v_now,
+            last_event_ord = greatest(pg_current_xact_id()::text::bigint, c.last_event_ord)
+         where c.execution_id = (
+                   select x.execution_id from ff_execution x
+                    where x.ready_in = v_queues[1]
+                      and (x.flow_id is null
+                           or coalesce((select f.claimable from ff_flow_core f where f.flow_id = x.flow_id), true))
+                      and not exists (select from ff_execution d
+                                       where d.queue_id = v_queues[1] and d.due_at_ms <= v_now)
+                    order by x.rank limit 1 for no key update of x skip locked)
+           and c.state = 'ready' and not c.limited and (c.deadline_at_ms is null or c.deadline_at_ms > v_now)
+        returning c.execution_id, c.partition_key, c.namespace, c.lane_id, c.flow_id, c.execution_kind, c.payload,
+                  c.payload_encoding, c.tags, c.priority, c.attempt_index, c.attempt_id, c.lease_id, c.lease_epoch,
+                  c.lease_expires_at_ms, c.attempt_timeout_at_ms, c.deadline_at_ms, c.last_event_ord
+          into v_id, v_partition, namespace, lane_id, flow_id, execution_kind, payload, payload_encoding, tags, priority,
+               attempt_index, attempt_id, lease_id, lease_epoch, lease_expires_at_ms, attempt_timeout_at_ms,
+               deadline_at_ms, v_ord;
+        if found then
+            perform ff__emit_event('lease', 'acquired', null, v_now, v_ord, v_id, attempt_index, flow_id, lane_id, namespace,
+                                   tags, lease_id, lease_epoch, p_worker_id, p_worker_instance_id);
+            handle := ff__encode_handle(v_partition, v_id, attempt_index, lease_id, lease_epoch, attempt_id);
+            handle_kind := 'fresh';
+            attempt_type := 'initial';
+            execution_id := ff__wire_id(v_partition, v_id);
+            tags := coalesce(tags, '{}');
+            return next;
+            return;
+        end if;
     end if;
-    if e.execution_id is null then
-        perform ff__arm_lane(p_lane_id);
-        return;
+    return query select x.* from ff__claim(p_lane_id, p_worker_id, p_worker_instance_id, 1, p_capabilities, p_lease_ttl_ms,
+                                           p_namespace) x;
+end
+$$;
+
+-- ff_claim and ff_claim_many.
+create or replace function ff__claim(
+    p_lane_id text, p_worker_id text, p_worker_instance_id text, p_limit int, p_capabilities text[], p_lease_ttl_ms bigint,
+    p_namespace text
+) returns setof ff_claim_row
+language plpgsql volatile
+as $$
+declare
+    v_ids uuid[] := ff__pick(p_lane_id, p_capabilities, p_namespace, p_limit);
+begin
+    if v_ids <> '{}' then
+        return query
+            select x.* from ff__lease(v_ids, p_worker_id, p_worker_instance_id, p_lease_ttl_ms, ff__now_ms()) x;
     end if;
-    e := ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
-    return query select x.* from ff__claimed(e) x;
 end
 $$;
 

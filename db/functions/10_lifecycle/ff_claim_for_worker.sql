@@ -16,13 +16,16 @@ declare
 begin
     v_capabilities := ff__check_claim(p_worker_id, p_worker_instance_id, p_capabilities, 'p_grant_ttl_ms', p_grant_ttl_ms,
                                       p_namespace);
-    e := ff__pick(p_lane_id, v_capabilities, p_namespace, p_grant_ttl_ms);
-    if e.execution_id is null and ff__unblock(p_lane_id) then
-        e := ff__pick(p_lane_id, v_capabilities, p_namespace, p_grant_ttl_ms);
-    end if;
+    e := ff__open((ff__pick(p_lane_id, v_capabilities, p_namespace, 1, p_grant_ttl_ms))[1]);
     if e.execution_id is null then
-        perform ff__arm_lane(p_lane_id);
         return;
+    end if;
+    if e.state = 'leased' then
+        perform ff__mark_expired(e);
+        e := ff__open(e.execution_id);
+    elsif e.eligibility_state = 'not_eligible_until_time' then
+        perform ff__requeue(e, p_delay_until_ms => e.delay_until_ms);
+        e := ff__open(e.execution_id);
     end if;
     g := ff__grant(e, p_worker_id, p_worker_instance_id, v_capabilities, p_grant_ttl_ms);
     return query select g.grant_id, g.kind, ff__wire_id(e.partition_key, e.execution_id), g.lane_id, g.expires_at_ms;

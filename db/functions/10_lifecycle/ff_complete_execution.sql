@@ -38,7 +38,7 @@ begin
         terminal_at_ms := (ff__recorded_release(v_fence, 'complete')).ended_at_ms;
     else
         terminal_at_ms := e.now_ms;
-        e := ff__complete(e, case when v_override then 'override' else 'complete' end, p_result, p_result_encoding);
+        perform ff__complete_one(e, case when v_override then 'override' else 'complete' end, p_result, p_result_encoding);
     end if;
 end
 $$;

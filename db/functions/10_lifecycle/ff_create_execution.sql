@@ -40,11 +40,14 @@ declare
     v_hash bytea;
     v_lane_state text;
     v_armed boolean;
-    v_limited boolean;
+    v_queue int;
     s ff_submission;
     f ff_flow_core;
 begin
-    select l.state, l.wake_armed into v_lane_state, v_armed from ff_lane_registry l where l.lane_id = p_lane_id;
+    select l.state, l.wake_armed, q.queue_id into v_lane_state, v_armed, v_queue
+      from ff_lane_registry l
+      left join ff_queue q on q.lane_id = l.lane_id and not q.limited and q.namespace = p_namespace and q.caps_key = ''
+     where l.lane_id = p_lane_id;
     if not found then
         perform ff__check_lane_id(p_lane_id);
     end if;
@@ -56,8 +59,9 @@ begin
     then
         -- The plain case, in one expression: nothing to take apart.
         v_plain := true;
-        s := (p_lane_id, p_namespace, p_execution_kind, '', p_payload_encoding, ff__default_policy(), '{}', '{}', '',
-              greatest(0, least(coalesce(p_priority, 0), 9000)), null, null, null, null, 604800000, null, null)::ff_submission;
+        s := (p_lane_id, p_namespace, p_execution_kind, '', p_payload_encoding, null, null, '{}', '',
+              greatest(0, least(coalesce(p_priority, 0), 9000)), null, null, null, null, 604800000, null, null, false, 'ready',
+              v_queue)::ff_submission;
     else
         s := ff__check_submission(p_lane_id, p_execution_kind, p_priority, p_policy, p_tags, p_required_capabilities,
                                   p_delay_until_ms, p_delay_ms, p_deadline_at_ms, p_namespace, p_payload_encoding,
@@ -87,8 +91,9 @@ begin
         f := ff__lock_flow(p_flow_id);
         v_now := ff__now_ms();
     end if;
-    v_hash := ff__request_hash(p_lane_id, p_execution_kind, p_payload, p_payload_encoding, p_flow_id);
-
+    if p_idempotency_key <> '' or p_execution_id is not null then
+        v_hash := ff__request_hash(p_lane_id, p_execution_kind, p_payload, p_payload_encoding, p_flow_id);
+    end if;
     if p_idempotency_key <> '' and s.dedup_window_ms > 0 then
         v_existing := ff__claim_idempotency_key(p_namespace, p_idempotency_key, s.dedup_window_ms, v_id, v_hash);
         v_now := ff__now_ms();
@@ -110,7 +115,7 @@ begin
             perform ff__flow_over(f);
         end if;
         if p_parent_execution_id is not null then
-            perform from ff_exec_input i where i.execution_id = v_parent for key share;
+            perform from ff_execution i where i.execution_id = v_parent for key share;
             select x.public_state, x.lifecycle_phase = 'terminal' into v_parent_state, v_parent_ended
               from ff_exec_core x where x.execution_id = v_parent;
             if not found then
@@ -122,15 +127,21 @@ begin
                                                      'public_state', v_parent_state));
             end if;
         end if;
-        insert into ff_exec_input (
-            execution_id, created_at_ms, created_at, namespace, execution_kind, creator, payload, payload_encoding, policy,
-            tags, required_capabilities, request_hash)
-        values (
-            v_id, v_now, to_timestamp(v_now / 1000::float8), s.namespace, s.execution_kind, s.creator, p_payload,
-            s.payload_encoding, s.policy, s.tags, s.required_capabilities, v_hash)
-        on conflict do nothing;
-        if not found then
-            -- Somebody created the same id between our look and the insert.
+        if p_flow_id is not null then
+            s.quota_policy_id := coalesce(s.quota_policy_id, f.quota_policy_id);
+            s.budget_ids := coalesce(s.budget_ids, f.budget_ids);
+            s.limited := s.limited or num_nonnulls(s.quota_policy_id, s.budget_ids) > 0;
+        end if;
+        if p_execution_id is not null and not s.limited then
+            -- A slot may have been asked for under this id before: its end gives it back.
+            s.limited := exists (select from ff_quota_reservation r where r.execution_id = v_id);
+        end if;
+        if s.queue_id is null or s.limited then
+            s.queue_id := ff__queue(p_lane_id, p_namespace, s.limited, s.caps_key, s.required_capabilities);
+        end if;
+        if ff__insert_executions(array[v_id], array[p_payload], array[s], v_now, p_flow_id,
+                                 coalesce(f.public_flow_state = 'building', false)) = 0 then
+            -- The same id was created between our look and the insert.
             v_existing := ff__same_request(v_id, p_namespace, v_hash, p_idempotency_key);
             if v_existing is null then
                 perform ff__raise('execution_id_conflict', 'an execution with this id has just been removed',
@@ -150,34 +161,6 @@ begin
         return;
     end if;
 
-    if p_flow_id is not null then
-        s.quota_policy_id := coalesce(s.quota_policy_id, f.quota_policy_id);
-        s.budget_ids := coalesce(s.budget_ids, f.budget_ids);
-    end if;
-    v_limited := s.quota_policy_id is not null or s.budget_ids is not null;
-    if p_execution_id is not null and not v_limited then
-        -- A slot may have been asked for under this id before: its end gives it back.
-        v_limited := exists (select from ff_quota_reservation r where r.execution_id = v_id);
-    end if;
-    if v_limited then
-        perform ff__limit_lane(p_lane_id);
-    end if;
-    insert into ff_exec_core (
-        execution_id, partition_key, namespace, lane_id, caps_key, priority, created_at_ms, retention_ms,
-        delay_until_ms, deadline_at_ms, attempt_timeout_ms, tagged, last_transition_at_ms, last_mutation_at_ms,
-        lifecycle_phase, ownership_state, eligibility_state, blocking_reason, terminal_outcome, attempt_state,
-        flow_id, flow_stopped, limited, quota_policy_id, budget_ids)
-    values (
-        v_id, ff__partition(v_id), s.namespace, s.lane_id, s.caps_key, s.priority, v_now, s.retention_ms,
-        s.delay_until_ms, s.deadline_at_ms, s.attempt_timeout_ms, s.tags <> '{}', v_now, v_now,
-        'runnable', 'unowned',
-        case when s.delay_until_ms is null then 'eligible_now'
-             else 'not_eligible_until_time' end,
-        case when s.delay_until_ms is null then 'waiting_for_worker'
-             else 'waiting_for_delay' end,
-        'none', 'pending_first_attempt',
-        p_flow_id, coalesce(f.public_flow_state = 'building', false), v_limited, s.quota_policy_id,
-        s.budget_ids);
     if v_parent is not null then
         with child as (
             insert into ff_child (child_id, parent_id, created_at_ms, detached) values (v_id, v_parent, v_now, p_detached)

@@ -25,11 +25,11 @@ declare
     v_count int := cardinality(p_payloads);
     v_default int;
     v_armed boolean;
-    v_limited boolean;
     v_ids uuid[];
     v_owners uuid[];
     s ff_submission;
     f ff_flow_core;
+    r record;
 begin
     if p_payloads is null then
         perform ff__invalid('p_payloads', 'must not be null');
@@ -89,30 +89,22 @@ begin
         end if;
         s.quota_policy_id := coalesce(s.quota_policy_id, f.quota_policy_id);
         s.budget_ids := coalesce(s.budget_ids, f.budget_ids);
-        v_limited := s.quota_policy_id is not null or s.budget_ids is not null;
-        if v_limited then
-            perform ff__limit_lane(p_lane_id);
+        s.limited := num_nonnulls(s.quota_policy_id, s.budget_ids) > 0;
+        s.queue_id := ff__queue(p_lane_id, p_namespace, s.limited, s.caps_key, s.required_capabilities);
+        if p_priorities is null and v_owners = v_ids then
+            perform ff__insert_executions(v_ids, p_payloads, array_fill(s, array[v_count]), v_now, p_flow_id,
+                                          coalesce(f.public_flow_state = 'building', false));
+        else
+            for r in
+                select array_agg(x.id order by x.n) as ids, array_agg(x.payload order by x.n) as payloads, x.priority
+                  from unnest(v_ids, v_owners, p_payloads, p_priorities) with ordinality x(id, owner, payload, priority, n)
+                 where x.id = x.owner group by x.priority
+            loop
+                s.priority := greatest(0, least(coalesce(r.priority, v_default), 9000));
+                perform ff__insert_executions(r.ids, r.payloads, array_fill(s, array[cardinality(r.ids)]), v_now,
+                                              p_flow_id, coalesce(f.public_flow_state = 'building', false));
+            end loop;
         end if;
-        insert into ff_exec_core (
-            execution_id, partition_key, namespace, lane_id, caps_key, priority, created_at_ms, retention_ms,
-            delay_until_ms, deadline_at_ms, attempt_timeout_ms, tagged, last_transition_at_ms, last_mutation_at_ms,
-            lifecycle_phase, ownership_state, eligibility_state, blocking_reason, terminal_outcome, attempt_state,
-            flow_id, flow_stopped, limited, quota_policy_id, budget_ids)
-        select x.id, ff__partition(x.id), s.namespace, s.lane_id, s.caps_key,
-               greatest(0, least(coalesce(x.priority, v_default), 9000)), v_now, s.retention_ms, s.delay_until_ms,
-               s.deadline_at_ms, s.attempt_timeout_ms, s.tags <> '{}', v_now, v_now, 'runnable', 'unowned',
-               case when s.delay_until_ms is null then 'eligible_now' else 'not_eligible_until_time' end,
-               case when s.delay_until_ms is null then 'waiting_for_worker' else 'waiting_for_delay' end,
-               'none', 'pending_first_attempt', p_flow_id, coalesce(f.public_flow_state = 'building', false),
-               v_limited, s.quota_policy_id, s.budget_ids
-          from unnest(v_ids, v_owners, p_priorities) x(id, owner, priority) where x.id = x.owner;
-        insert into ff_exec_input (
-            execution_id, created_at_ms, created_at, namespace, execution_kind, creator, payload, payload_encoding, policy,
-            tags, required_capabilities, request_hash)
-        select x.id, v_now, to_timestamp(v_now / 1000::float8), s.namespace, s.execution_kind, s.creator, x.payload,
-               s.payload_encoding, s.policy, s.tags, s.required_capabilities,
-               ff__request_hash(p_lane_id, p_execution_kind, x.payload, p_payload_encoding, p_flow_id)
-          from unnest(v_ids, v_owners, p_payloads) x(id, owner, payload) where x.id = x.owner;
         if v_armed and s.delay_until_ms is null then
             perform ff__wake_lane(p_lane_id);
         end if;

@@ -22,24 +22,25 @@ declare
 begin
     return query
         select ff__wire_id(c.partition_key, c.execution_id), c.namespace, c.lane_id, l.state, c.flow_id,
-               i.execution_kind, i.creator, c.priority, i.payload_encoding, i.policy, i.tags, i.required_capabilities,
+               x.execution_kind, x.creator, c.priority, x.payload_encoding, coalesce(x.policy, ff__default_policy()),
+               coalesce(x.tags, '{}'), q.required_capabilities,
                c.lifecycle_phase, c.ownership_state, c.eligibility_state, c.blocking_reason, c.terminal_outcome,
                c.attempt_state, c.public_state, c.blocking_detail,
                c.current_attempt_index, c.current_attempt_id, c.total_attempt_count, c.retry_count,
                c.lease_reclaim_count, c.replay_count,
                c.lease_epoch, c.lease_id,
-               coalesce(c.ownership_state = 'leased' and c.lease_expires_at_ms > ff__now_ms(), false),
+               c.state = 'leased' and c.lease_expires_at_ms > ff__now_ms(),
                c.lease_ttl_ms, c.lease_acquired_at_ms, c.lease_renewed_at_ms, c.lease_expires_at_ms,
                c.lease_revoke_reason, c.worker_id, c.worker_instance_id, c.delay_until_ms, c.not_before_ms,
                c.deadline_at_ms, c.attempt_timeout_at_ms, c.attempt_remaining_ms, c.current_suspension_id,
                c.current_waitpoint_id, c.quota_policy_id, c.budget_ids, c.created_at_ms, c.started_at_ms,
                c.terminal_at_ms, c.failure_reason, c.failure_category, c.cancellation_reason, c.cancelled_by,
-               a.progress_pct, a.progress_message, a.progress_updated_at_ms,
+               x.progress_pct, x.progress_message, x.progress_updated_at_ms,
                c.last_transition_at_ms, c.last_mutation_at_ms, ff__wire_id(ff__partition(k.parent_id), k.parent_id)
           from ff_exec_core c
-          join ff_exec_input i on i.execution_id = c.execution_id
+          join ff_execution x on x.execution_id = c.execution_id
+          join ff_queue q on q.queue_id = c.queue_id
           left join ff_lane_registry l on l.lane_id = c.lane_id
-          left join ff_attempt a on a.execution_id = c.execution_id and a.attempt_index = c.current_attempt_index
           left join ff_child k on k.child_id = c.execution_id
          where c.execution_id = v_id;
 end

@@ -18,13 +18,13 @@ begin
         -- The attempt that ended the current run: none while it goes on, and none for a replay that was ended before
         -- its first claim, even in the millisecond in which the run before it succeeded.
         return query
-            select a.attempt_index, a.outcome, c.public_state, c.terminal_outcome, a.result, a.result_encoding,
-                   coalesce(a.failure_reason, c.failure_reason), coalesce(a.failure_category, c.failure_category),
-                   coalesce(a.ended_at_ms, c.terminal_at_ms)
-              from ff_exec_core c
-              left join ff_attempt a on a.execution_id = c.execution_id and a.attempt_index = c.current_attempt_index
-                                    and c.lifecycle_phase = 'terminal' and a.ended_at_ms = c.terminal_at_ms
-                                    and (a.outcome = 'success') = (c.terminal_outcome = 'success')
+            select a.attempt_index, a.attempt_outcome, w.public_state, w.terminal_outcome, a.result, a.result_encoding,
+                   coalesce(a.attempt_failure_reason, c.failure_reason),
+                   coalesce(a.attempt_failure_category, c.failure_category), c.terminal_at_ms
+              from ff_execution c
+              join ff_state_word w on w.state = c.state
+              left join lateral (select c.* where c.attempt_ended_at_ms = c.terminal_at_ms
+                                    and (c.attempt_outcome = 'success') = (c.state = 'completed')) a on true
              where c.execution_id = v_id;
     end if;
 end

@@ -9,7 +9,7 @@ begin
         perform ff__invalid('p_key', 'must not be null');
     end if;
     return query
-        select i.tags ->> p_key from ff_exec_input i where i.execution_id = v_id and i.tags ? p_key;
+        select c.tags ->> p_key from ff_execution c where c.execution_id = v_id and c.tags ? p_key;
 end
 $$;
 

@@ -41,11 +41,11 @@ begin
     end if;
     perform ff__check_eligible(e);
     perform ff__own_grant(e, p_worker_id, p_worker_instance_id);
-    e := ff__lease(e, p_worker_id, p_worker_instance_id, p_lease_ttl_ms);
+    return query
+        select x.* from ff__lease(array[e.execution_id], p_worker_id, p_worker_instance_id, p_lease_ttl_ms, e.now_ms) x;
     if e.limited then
-        update ff_exec_core c set unadmitted_lease_id = e.lease_id where c.execution_id = e.execution_id;
+        update ff_execution c set unadmitted_lease_id = c.lease_id where c.execution_id = e.execution_id;
     end if;
-    return query select x.* from ff__claimed(e) x;
 end
 $$;
 

@@ -15,10 +15,10 @@ begin
     perform ff__check_limit(p_limit);
     return query
         select k.created_at_ms::text || '-' || k.child_id::text, ff__wire_id(c.partition_key, c.execution_id),
-               i.execution_kind, c.lane_id, c.public_state, k.detached, c.created_at_ms, c.terminal_at_ms
+               c.execution_kind, c.lane_id, w.public_state, k.detached, c.created_at_ms, c.terminal_at_ms
           from ff_child k
-          join ff_exec_core c on c.execution_id = k.child_id
-          join ff_exec_input i on i.execution_id = k.child_id
+          join ff_execution c on c.execution_id = k.child_id
+          join ff_state_word w on w.state = c.state
          where k.parent_id = v_id and (k.created_at_ms, k.child_id) > (v_after_ms, v_after_id)
          order by k.created_at_ms, k.child_id limit p_limit;
 end

@@ -15,17 +15,14 @@ language plpgsql stable security definer
 -- Which index serves depends on the filters given: a generic plan would fit none of them.
 as $$
 declare
-    v_after ff_time_cursor := ff__decode_time_cursor(p_after);
-    -- Plain variables: the planner does not look into a record, and would read every page from the start. The time as in
-    -- the index, kept within the range of times.
-    v_after_at timestamptz := case when v_after.at_ms is not null
-                                   then to_timestamp(least(greatest(v_after.at_ms, 0), ff__last_ms()) / 1000::float8) end;
-    v_after_id uuid := v_after.id;
+    -- A plain variable: the planner does not look into a record, and would read every page from the start.
+    v_after uuid := (ff__decode_time_cursor(p_after)).id;
+    v_states ff_state[];
     v_tag jsonb;
 begin
     perform ff__check_limit(p_limit);
-    if p_public_state not in ('waiting', 'resumable', 'delayed', 'waiting_children', 'rate_limited', 'active', 'suspended',
-                              'completed', 'failed', 'cancelled', 'expired', 'skipped') then
+    v_states := array(select w.state from ff_state_word w where w.public_state = p_public_state);
+    if p_public_state is not null and v_states = '{}' then
         perform ff__invalid('p_public_state', 'is not a public state',
                             jsonb_build_object('value', left(p_public_state, 64)));
     elsif p_tag_key is not null then
@@ -37,25 +34,26 @@ begin
         v_tag := jsonb_build_object(p_tag_key, p_tag_value);
     end if;
     return query
-        select i.created_at_ms::text || '-' || i.execution_id::text, ff__wire_id(c.partition_key, c.execution_id),
-               c.namespace, c.lane_id, c.flow_id, i.execution_kind, c.public_state, c.priority, c.created_at_ms,
+        select c.created_at_ms::text || '-' || c.execution_id::text, ff__wire_id(c.partition_key, c.execution_id),
+               c.namespace, c.lane_id, c.flow_id, c.execution_kind,
+               (select w.public_state from ff_state_word w where w.state = c.state), c.priority, c.created_at_ms,
                c.terminal_at_ms
-          from ff_exec_input i join ff_exec_core c on c.execution_id = i.execution_id
-         where (v_after_at is null or (i.created_at, i.execution_id) > (v_after_at, v_after_id))
+          from ff_execution c
+         where (v_after is null or c.execution_id > v_after)
            and (p_lane_id is null or c.lane_id = p_lane_id)
-           and (p_namespace is null or i.namespace = p_namespace)
-           and (p_public_state is null or c.public_state = p_public_state)
+           and (p_namespace is null or c.namespace = p_namespace)
+           and (p_public_state is null or c.state = any (v_states))
            and (p_flow_id is null or c.flow_id = p_flow_id)
-           and (p_tag_key is null or i.tags <> '{}')
-           and (p_tag_key is null or v_tag is not null or i.tags ? p_tag_key)
-           and (v_tag is null or i.tags @> v_tag)
-         order by i.created_at, i.execution_id limit p_limit;
+           and (p_tag_key is null or c.tags is not null)
+           and (p_tag_key is null or v_tag is not null or c.tags ? p_tag_key)
+           and (v_tag is null or c.tags @> v_tag)
+         order by c.execution_id limit p_limit;
 end
 $$;
 
 comment on function ff_list_executions(text, text, text, uuid, text, text, text, int) is
-$$Executions by the time of their creation, filtered by lane, namespace, state, flow or tag. p_after: the cursor of the last
-row read; it stays good when that row is gone.
+$$Executions in the order of their ids, which is that of their creation, filtered by lane, namespace, state, flow or tag.
+p_after: the cursor of the last row read; it stays good when that row is gone.
 
 Nullable: flow_id, terminal_at_ms
 Errors: invalid_input, invalid_tag_key, invalid_cursor$$;

@@ -11,7 +11,7 @@ as $$
 declare
     v record;
 begin
-    v := ff__progress(ff__fence_handle(p_handle), p_percent, p_message);
+    v := ff__progress(ff__fence(ff__decode_handle(p_handle)), p_percent, p_message);
     progress_pct := v.progress_pct;
     progress_updated_at_ms := v.progress_updated_at_ms;
 end

@@ -6,8 +6,8 @@ declare
     v_id uuid := ff__execution_uuid(p_execution_id);
 begin
     return query
-        select c.current_attempt_index
-          from ff_exec_core c
+        select c.attempt_index
+          from ff_execution c
          where c.execution_id = v_id;
 end
 $$;

@@ -6,8 +6,8 @@ declare
     v_id uuid := ff__execution_uuid(p_execution_id);
 begin
     return query
-        select i.payload, i.payload_encoding, i.execution_kind, i.namespace, i.tags
-          from ff_exec_core c join ff_exec_input i on i.execution_id = c.execution_id
+        select c.payload, c.payload_encoding, c.execution_kind, c.namespace, coalesce(c.tags, '{}')
+          from ff_execution c
          where c.execution_id = v_id;
 end
 $$;

@@ -11,11 +11,11 @@ declare
     v_id uuid := ff__execution_uuid(p_execution_id);
 begin
     return query
-        select ff__wire_id(c.partition_key, c.execution_id), c.namespace, c.lane_id, c.flow_id, i.execution_kind, c.priority,
+        select ff__wire_id(c.partition_key, c.execution_id), c.namespace, c.lane_id, c.flow_id, x.execution_kind, c.priority,
                c.lifecycle_phase, c.ownership_state, c.eligibility_state, c.blocking_reason, c.terminal_outcome,
                c.attempt_state, c.public_state, c.blocking_detail, c.current_attempt_index, c.created_at_ms,
                c.started_at_ms, c.terminal_at_ms
-          from ff_exec_core c join ff_exec_input i on i.execution_id = c.execution_id
+          from ff_exec_core c join ff_execution x on x.execution_id = c.execution_id
          where c.execution_id = v_id;
 end
 $$;

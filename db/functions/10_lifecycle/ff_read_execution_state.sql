@@ -6,8 +6,8 @@ declare
     v_id uuid := ff__execution_uuid(p_execution_id);
 begin
     return query
-        select c.public_state
-          from ff_exec_core c
+        select w.public_state
+          from ff_execution c join ff_state_word w on w.state = c.state
          where c.execution_id = v_id;
 end
 $$;

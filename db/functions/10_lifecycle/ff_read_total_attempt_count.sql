@@ -7,7 +7,7 @@ declare
 begin
     return query
         select c.total_attempt_count
-          from ff_exec_core c
+          from ff_execution c
          where c.execution_id = v_id;
 end
 $$;

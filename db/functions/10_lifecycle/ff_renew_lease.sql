@@ -13,14 +13,9 @@ language plpgsql volatile security definer
 as $$
 declare
     v_fence ff_fence := ff__fence_of(p_execution_id, p_attempt_index, p_lease_id, p_lease_epoch, p_attempt_id);
-    e ff_exec;
 begin
-    if p_lease_ttl_ms is not null then
-        perform ff__check_ttl('p_lease_ttl_ms', p_lease_ttl_ms);
-    end if;
-    e := ff__renew(ff__fence(v_fence), p_lease_ttl_ms);
-    lease_epoch := e.lease_epoch;
-    lease_expires_at_ms := e.lease_expires_at_ms;
+    select r.lease_epoch, r.lease_expires_at_ms into ff_renew_lease.lease_epoch, ff_renew_lease.lease_expires_at_ms
+      from ff__renew_one(v_fence, p_lease_ttl_ms) r;
 end
 $$;
 

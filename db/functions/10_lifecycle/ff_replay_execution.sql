@@ -19,7 +19,7 @@ begin
     if p_requested_by is not null then
         perform ff__check_text('p_requested_by', p_requested_by, 0, 256);
     end if;
-    e := ff__lock_member(p_execution_id, true);
+    e := ff__lock_member(p_execution_id);
     if e.lifecycle_phase <> 'terminal' then
         perform ff__raise('execution_not_terminal', format('execution %s is %s', p_execution_id, e.public_state),
                           jsonb_build_object('execution_id', p_execution_id, 'public_state', e.public_state));
@@ -46,3 +46,31 @@ becomes detached.
 
 Outcomes: outcome = replayed
 Errors: invalid_input, invalid_execution_id, execution_not_found, execution_not_terminal, max_replays_exhausted, flow_already_terminal$$;
+
+-- ff__lock_execution for an operation that reads or changes the graph of its flow, if it has one: locks the flow first
+-- (ff__open_flow), then the execution together with all that wait for it, in the order of their ids. Errors: invalid_execution_id, execution_not_found.
+create or replace function ff__lock_member(p_execution_id text) returns ff_exec
+language plpgsql volatile
+as $$
+declare
+    v_id uuid := ff__execution_uuid(p_execution_id);
+    v_flow uuid := (select c.flow_id from ff_execution c where c.execution_id = v_id);
+    e ff_exec;
+begin
+    if v_flow is not null then
+        perform ff__open_flow(v_flow);
+        perform from (
+            select c.execution_id from ff_execution c
+             where c.execution_id = any (array(select d.downstream_eid from ff_edge d where d.upstream_eid = v_id) || v_id)
+             order by c.execution_id for no key update) x;
+    end if;
+    e := ff__open(v_id, true);
+    if e.execution_id is null then
+        perform ff__not_found(p_execution_id);
+    elsif e.flow_id is distinct from v_flow then
+        -- It joined a flow since we looked.
+        perform ff__open_flow(e.flow_id);
+    end if;
+    return e;
+end
+$$;

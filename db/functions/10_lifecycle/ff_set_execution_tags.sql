@@ -4,18 +4,16 @@ language plpgsql volatile security definer
 as $$
 declare
     e ff_exec;
-    v_old jsonb;
 begin
     perform ff__check_tags('p_tags', p_tags, true);
     e := ff__lock_execution(p_execution_id);
-    select i.tags into v_old from ff_exec_input i where i.execution_id = e.execution_id;
-    tags := jsonb_strip_nulls(v_old || p_tags);
+    tags := jsonb_strip_nulls(e.tags || p_tags);
     if (select count(*) from jsonb_object_keys(tags)) > 64 then
         perform ff__invalid('p_tags', 'makes more than 64 tags', jsonb_build_object('execution_id', p_execution_id));
     end if;
-    if tags <> v_old then
-        update ff_exec_input i set tags = ff_set_execution_tags.tags where i.execution_id = e.execution_id;
-        update ff_exec_core c set last_mutation_at_ms = e.now_ms, tagged = tags <> '{}' where c.execution_id = e.execution_id;
+    if tags <> e.tags then
+        update ff_execution c set tags = nullif(ff_set_execution_tags.tags, '{}'), last_mutation_at_ms = e.now_ms
+         where c.execution_id = e.execution_id;
     end if;
 end
 $$;

@@ -32,17 +32,17 @@ begin
     -- Executions, then flows, then flows that never had a member. Keys: see ff__trim_rows.
     open v_scan for
         with recursive own as (
-            (select c.retention_ms, c.terminal_outcome, c.terminal_at_ms from ff_exec_core c
-              where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms > -1
-              order by c.retention_ms, c.terminal_outcome, c.terminal_at_ms limit 1)
+            (select c.retention_ms, c.state, c.terminal_at_ms from ff_execution c
+              where c.terminal_at_ms is not null and c.flow_id is null and c.retention_ms > -1
+              order by c.retention_ms, c.state, c.terminal_at_ms limit 1)
             union all
             select n.*
               from own o
              cross join lateral (
-                   select c.retention_ms, c.terminal_outcome, c.terminal_at_ms from ff_exec_core c
-                    where c.lifecycle_phase = 'terminal' and c.flow_id is null
-                      and (c.retention_ms, c.terminal_outcome) > (o.retention_ms, o.terminal_outcome)
-                    order by c.retention_ms, c.terminal_outcome, c.terminal_at_ms limit 1) n),
+                   select c.retention_ms, c.state, c.terminal_at_ms from ff_execution c
+                    where c.terminal_at_ms is not null and c.flow_id is null
+                      and (c.retention_ms, c.state) > (o.retention_ms, o.state)
+                    order by c.retention_ms, c.state, c.terminal_at_ms limit 1) n),
         flow as (
             (select f.retention_ms, f.unsuccessful from ff_flow_core f where f.terminal_at_ms is not null
               order by f.retention_ms, f.unsuccessful limit 1)
@@ -55,26 +55,26 @@ begin
                       and (f.retention_ms, f.unsuccessful) > (o.retention_ms, o.unsuccessful)
                     order by f.retention_ms, f.unsuccessful limit 1) n)
         select 'x' || x.execution_id
-          from (select o.retention_ms, o.terminal_outcome, o.terminal_at_ms, v_now - o.retention_ms as until_ms from own o
+          from (select o.retention_ms, o.state, o.terminal_at_ms, v_now - o.retention_ms as until_ms from own o
                 union all
-                select null, d.outcome, h.terminal_at_ms,
-                       v_now - ff__retention_ms(null, d.outcome, v_keep, v_keep_failed)
-                  from unnest('{success,skipped,failed,cancelled,expired}'::text[]) d(outcome)
+                select null, d.state, h.terminal_at_ms,
+                       v_now - ff__retention_ms(null, d.state, v_keep, v_keep_failed)
+                  from unnest('{completed,skipped,failed,cancelled,expired}'::ff_state[]) d(state)
                  cross join lateral (
-                       select c.terminal_at_ms from ff_exec_core c
-                        where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms is null
-                          and c.terminal_outcome = d.outcome
+                       select c.terminal_at_ms from ff_execution c
+                        where c.terminal_at_ms is not null and c.flow_id is null and c.retention_ms is null
+                          and c.state = d.state
                         order by c.retention_ms, c.terminal_at_ms limit 1) h
                  order by 3) k
          cross join lateral (
-               (select c.execution_id, c.lane_id, c.namespace, c.spends from ff_exec_core c
-                 where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms = k.retention_ms
-                   and c.terminal_outcome = k.terminal_outcome and c.terminal_at_ms <= k.until_ms
+               (select c.execution_id, c.lane_id, c.namespace, c.spends from ff_execution c
+                 where c.terminal_at_ms is not null and c.flow_id is null and c.retention_ms = k.retention_ms
+                   and c.state = k.state and c.terminal_at_ms <= k.until_ms
                  order by c.terminal_at_ms)
                union all
-               (select c.execution_id, c.lane_id, c.namespace, c.spends from ff_exec_core c
-                 where c.lifecycle_phase = 'terminal' and c.flow_id is null and c.retention_ms is null
-                   and k.retention_ms is null and c.terminal_outcome = k.terminal_outcome
+               (select c.execution_id, c.lane_id, c.namespace, c.spends from ff_execution c
+                 where c.terminal_at_ms is not null and c.flow_id is null and c.retention_ms is null
+                   and k.retention_ms is null and c.state = k.state
                    and c.terminal_at_ms <= k.until_ms
                  order by c.retention_ms, c.terminal_at_ms)) x
          where not x.spends and (p_lane_id is null or x.lane_id = p_lane_id)

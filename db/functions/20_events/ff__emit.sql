@@ -6,9 +6,6 @@ create or replace function ff__emit(
 language plpgsql volatile
 as $$
 begin
-    if e.tags is null then
-        e.tags := (select i.tags from ff_exec_input i where i.execution_id = e.execution_id);
-    end if;
     if p_family = 'lease' then
         perform ff__emit_event('lease', p_event_type, p_reason, e.now_ms, e.ord, e.execution_id,
                                e.current_attempt_index, e.flow_id, e.lane_id, e.namespace, nullif(e.tags, '{}'),

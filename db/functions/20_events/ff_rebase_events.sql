@@ -8,14 +8,15 @@ create or replace function ff_rebase_events(out gen int, out system_identifier b
 language plpgsql volatile security definer
 as $$
 begin
-    lock table ff_flow_core, ff_exec_core, ff_lane_registry, ff_worker_registry, ff_event_log in exclusive mode;
+    lock table ff_flow_core, ff_execution, ff_lane_registry, ff_worker_registry, ff_event in exclusive mode;
     update ff_flow_core f set last_event_ord = 0;
-    update ff_exec_core c set last_event_ord = 0;
+    update ff_execution c set last_event_ord = 0;
     update ff_lane_registry l set last_event_ord = 0;
     update ff_worker_registry w set last_event_ord = 0;
     update ff_event_generation g set gen = g.gen + 1, system_identifier = s.system_identifier
       from pg_control_system() s where g.id
     returning g.gen, g.system_identifier into ff_rebase_events.gen, ff_rebase_events.system_identifier;
+    update ff_event_family f set gen = ff_rebase_events.gen;
 end
 $$;
 

@@ -12,6 +12,6 @@ begin
     if v_watch_until_ms > e.now_ms then
         perform ff__ring_stream(e.execution_id, e.current_attempt_index);
     end if;
-    update ff_exec_core c set stream_open = false where c.execution_id = e.execution_id and c.stream_open;
+    update ff_execution c set stream_open = false where c.execution_id = e.execution_id and c.stream_open;
 end
 $$;

@@ -32,8 +32,8 @@ with m as not materialized (select x.*, x.execution_id || ' attempt ' || x.attem
       join lateral (select f.mode, count(*) as kept,
                            case f.mode when 'durable_summary' then 64
                                        when 'durable' then coalesce(m.maxlen,
-                                                (select (i.policy #> '{stream_policy,maxlen}')::int from ff_exec_input i
-                                                  where i.execution_id = m.execution_id), 10000)
+                                                (select (c.policy #> '{stream_policy,maxlen}')::int from ff_execution c
+                                                  where c.execution_id = m.execution_id), 10000)
                                        else 100000 end as bound
                       from f where f.execution_id = m.execution_id and f.attempt_index = m.attempt_index
                      group by f.mode) k on k.kept > k.bound
@@ -52,7 +52,7 @@ with m as not materialized (select x.*, x.execution_id || ' attempt ' || x.attem
      where a.execution_id is null or (a.ended_at_ms is null) <> (m.closed_at_ms is null)
     union all
     select 'stream_open', ff__wire_id(c.partition_key, c.execution_id), format('stream_open is %s', c.stream_open)
-      from ff_exec_core c
+      from ff_execution c
       left join (select distinct x.execution_id from ff_stream_meta x where x.closed_at_ms is null) o
                 on o.execution_id = c.execution_id
      where c.stream_open <> (o.execution_id is not null)

@@ -5,6 +5,6 @@ language plpgsql volatile
 as $$
 begin
     insert into ff_stream_meta (execution_id, attempt_index) values (e.execution_id, e.current_attempt_index);
-    update ff_exec_core c set stream_open = true, last_mutation_at_ms = e.now_ms where c.execution_id = e.execution_id;
+    update ff_execution c set stream_open = true, last_mutation_at_ms = e.now_ms where c.execution_id = e.execution_id;
 end
 $$;

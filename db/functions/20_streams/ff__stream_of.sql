@@ -9,7 +9,7 @@ begin
     if p_attempt_index is null then
         perform ff__invalid('p_attempt_index', 'must not be null');
     elsif not exists (select from ff_attempt a where a.execution_id = v_id and a.attempt_index = p_attempt_index) then
-        if not exists (select from ff_exec_core c where c.execution_id = v_id) then
+        if not exists (select from ff_execution c where c.execution_id = v_id) then
             perform ff__not_found(p_execution_id);
         end if;
         perform ff__raise('attempt_not_found',

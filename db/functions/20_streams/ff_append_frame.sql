@@ -92,8 +92,8 @@ begin
     elsif p_mode = 'durable' then
         v_no := m.durable_count + 1;
         v_keep := coalesce(p_maxlen, m.maxlen,
-                           (select (i.policy #> '{stream_policy,maxlen}')::int from ff_exec_input i
-                             where i.execution_id = e.execution_id), 10000);
+                           (select (c.policy #> '{stream_policy,maxlen}')::int from ff_execution c
+                             where c.execution_id = e.execution_id), 10000);
     else
         v_no := m.summary_count + 1;
         v_keep := 64;

@@ -122,7 +122,7 @@ begin
         if s.suspension_id is not null then
             update ff_suspension x set last_signal_at_ms = e.now_ms where x.suspension_id = s.suspension_id;
         end if;
-        update ff_exec_core c set last_mutation_at_ms = e.now_ms, last_event_ord = e.ord
+        update ff_execution c set last_mutation_at_ms = e.now_ms, last_event_ord = e.ord
          where c.execution_id = e.execution_id;
     end if;
     r.outcome := 'accepted';

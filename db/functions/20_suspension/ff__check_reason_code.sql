@@ -3,7 +3,7 @@ create or replace function ff__check_reason_code(p_reason_code text) returns voi
 language plpgsql stable
 as $$
 begin
-    if ff__blocking_reason(p_reason_code) is null then
+    if ff__suspended_state(p_reason_code) is null then
         perform ff__raise('invalid_reason_code', 'not a reason to suspend for',
                           jsonb_build_object('reason_code', left(p_reason_code, 64)));
     end if;

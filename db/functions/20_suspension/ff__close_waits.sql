@@ -14,7 +14,7 @@ begin
       from closed x
      where s.execution_id = e.execution_id and s.waitpoint_id = x.waitpoint_id
        and s.consumed_by is null and not s.discarded;
-    update ff_exec_core c set open_waitpoints = 0, current_suspension_id = null, current_waitpoint_id = null
+    update ff_execution c set open_waitpoints = 0, current_suspension_id = null, current_waitpoint_id = null
      where c.execution_id = e.execution_id;
 end
 $$;

@@ -15,9 +15,6 @@ create or replace function ff__emit_wait(
 language plpgsql volatile
 as $$
 begin
-    if e.tags is null then
-        e.tags := (select i.tags from ff_exec_input i where i.execution_id = e.execution_id);
-    end if;
     perform ff__emit_event(p_family, p_event_type, p_reason, e.now_ms, e.ord, e.execution_id, e.current_attempt_index,
                            e.flow_id, e.lane_id, e.namespace, nullif(e.tags, '{}'), p_details => p_details,
                            p_wait => (p_suspension_id, p_waitpoint_id, p_signal_id, p_source_type, p_source_identity,

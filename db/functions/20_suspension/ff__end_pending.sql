@@ -8,7 +8,7 @@ begin
     update ff_signal s set discarded = true
      where s.execution_id = e.execution_id and s.waitpoint_id = p_waitpoint_id
        and s.consumed_by is null and not s.discarded;
-    update ff_exec_core c set
+    update ff_execution c set
         open_waitpoints = c.open_waitpoints - 1, last_mutation_at_ms = e.now_ms, last_event_ord = e.ord
      where c.execution_id = e.execution_id;
 end

@@ -6,6 +6,7 @@ as $$
 declare
     v_reason text := 'suspension_timeout:' || s.timeout_behavior;
     g ff_signal;
+    a ff_ending;
 begin
     if coalesce(s.timeout_behavior, '')
        not in ('fail', 'cancel', 'expire', 'auto_resume_with_timeout_signal', 'escalate') then
@@ -37,8 +38,8 @@ begin
             escalated_at_ms = e.now_ms, reason_code = 'waiting_for_operator_review', timeout_at_ms = null
          where x.suspension_id = s.suspension_id;
         update ff_waitpoint w set expires_at_ms = null where w.waitpoint_id = any (s.waitpoint_ids);
-        update ff_exec_core c set
-            blocking_reason = 'paused_by_operator', last_transition_at_ms = e.now_ms, last_mutation_at_ms = e.now_ms,
+        update ff_execution c set
+            state = 'suspended_operator', last_transition_at_ms = e.now_ms, last_mutation_at_ms = e.now_ms,
             last_event_ord = e.ord
          where c.execution_id = e.execution_id;
         e := ff__emit_wait(e, 'suspension', 'escalated', s.reason_code, s.suspension_id, s.waitpoint_ids[1]);
@@ -47,14 +48,12 @@ begin
     end if;
     e := ff__emit_wait(e, 'suspension', 'timed_out', s.timeout_behavior, s.suspension_id, s.waitpoint_ids[1]);
     if s.timeout_behavior = 'cancel' then
-        e := ff__end_attempt(e, 'expire', 'ended_cancelled', 'cancelled', v_reason, 'cancelled', 'cancelled',
+        a := ff__end_attempt(e, 'expire', 'cancelled', null, null, v_reason, 'cancelled', 'cancelled',
                              p_close_reason => 'timed_out_cancel');
-        perform ff__terminate(e, 'cancelled', v_reason, null, 'system_timeout_policy');
-        return 'cancelled';
+        return ff__terminate(e, a, 'cancelled', v_reason, null, 'system_timeout_policy');
     end if;
-    e := ff__end_attempt(e, 'expire', 'ended_failure', case s.timeout_behavior when 'fail' then 'failure' else 'expired' end,
+    a := ff__end_attempt(e, 'expire', case s.timeout_behavior when 'fail' then 'failure' else 'expired' end, null, null,
                          v_reason, 'timeout', 'timeout', p_close_reason => 'timed_out_' || s.timeout_behavior);
-    perform ff__terminate(e, case s.timeout_behavior when 'fail' then 'failed' else 'expired' end, v_reason, 'timeout');
-    return case s.timeout_behavior when 'fail' then 'failed' else 'expired' end;
+    return ff__terminate(e, a, case s.timeout_behavior when 'fail' then 'failed' else 'expired' end, v_reason, 'timeout');
 end
 $$;

@@ -20,16 +20,14 @@ with e as not materialized (select c.*, ff__wire_id(c.partition_key, c.execution
         or (e.current_suspension_id is null) <> (e.current_waitpoint_id is null)
     union all
     select 'suspended_columns', e.wire_id,
-           concat_ws(' / ', e.ownership_state, e.eligibility_state, e.public_state, a.state, e.attempt_state)
+           concat_ws(' / ', a.state, e.ready_in, e.due_at_ms, e.attempt_timeout_at_ms)
       from e left join ff_attempt a on a.execution_id = e.execution_id and a.attempt_index = e.current_attempt_index
      where e.lifecycle_phase = 'suspended'
-       and (e.ownership_state <> 'unowned' or num_nonnulls(e.lease_id, e.worker_id, e.lease_expires_at_ms) > 0
-            or e.eligibility_state <> 'not_applicable' or e.public_state <> 'suspended'
-            or a.state is distinct from 'suspended')
+       and (num_nonnulls(e.ready_in, e.due_at_ms, e.attempt_timeout_at_ms) > 0 or a.state is distinct from 'suspended')
     union all
-    select 'suspended_reason', e.wire_id, format('%s for %s', e.blocking_reason, o.reason_code)
+    select 'suspended_reason', e.wire_id, format('%s for %s', e.state, o.reason_code)
       from e join o on o.execution_id = e.execution_id
-     where e.blocking_reason is distinct from ff__blocking_reason(o.reason_code)
+     where e.state is distinct from ff__suspended_state(o.reason_code)
     union all
     select 'open_waitpoints', e.wire_id, format('%s counted, %s open', e.open_waitpoints, coalesce(n.open, 0))
       from e left join (select w.execution_id, count(*) as open from w where w.open group by w.execution_id) n
@@ -75,7 +73,7 @@ with e as not materialized (select c.*, ff__wire_id(c.partition_key, c.execution
         or (s.outcome = 'already_satisfied') <> coalesce(s.close_reason = 'already_satisfied', false)
         or (s.timeout_at_ms is not null and s.timeout_behavior is null)
         or s.timeout_behavior not in ('fail', 'cancel', 'expire', 'auto_resume_with_timeout_signal', 'escalate')
-        or ff__blocking_reason(s.reason_code) is null
+        or ff__suspended_state(s.reason_code) is null
         or s.resume_trigger is distinct from case s.close_reason when 'resumed' then 'signal'
                                                                  when 'timed_out_auto_resume' then 'auto_resume'
                                                                  when 'operator_resume' then s.resume_trigger end
@@ -189,6 +187,6 @@ with e as not materialized (select c.*, ff__wire_id(c.partition_key, c.execution
       from (select s.execution_id, 'ff_suspension' as kind from s
             union all select w.execution_id, 'ff_waitpoint' from w
             union all select g.execution_id, 'ff_signal' from g) x
-     where not exists (select from ff_exec_core c where c.execution_id = x.execution_id);
+     where not exists (select from ff_execution c where c.execution_id = x.execution_id);
 end
 $$;

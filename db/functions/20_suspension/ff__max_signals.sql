@@ -3,7 +3,7 @@ create or replace function ff__max_signals(p_execution_id uuid) returns int
 language plpgsql stable
 as $$
 begin
-    return coalesce((select (i.policy -> 'max_signals_per_execution')::int from ff_exec_input i
-                      where i.execution_id = p_execution_id), 10000);
+    return coalesce((select (c.policy -> 'max_signals_per_execution')::int from ff_execution c
+                      where c.execution_id = p_execution_id), 10000);
 end
 $$;

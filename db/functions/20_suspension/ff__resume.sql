@@ -12,7 +12,7 @@ begin
     e := ff__emit_wait(e, 'suspension', 'resumed', p_trigger, s.suspension_id, s.waitpoint_ids[1],
                        jsonb_strip_nulls(jsonb_build_object('close_reason', p_close_reason,
                                                             'delay_ms', nullif(p_delay_ms, 0), 'resumed_by', p_by)));
-    return ff__requeue(e, null, e.now_ms + nullif(p_delay_ms, 0), 'waiting_for_resume_delay',
+    return ff__requeue(e, null, null, e.now_ms + nullif(p_delay_ms, 0), 'resume_delay',
                        p_closed_waitpoints => v_closed);
 end
 $$;

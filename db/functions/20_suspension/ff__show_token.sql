@@ -21,7 +21,7 @@ begin
     v_token := ff__waitpoint_token(k.kid, k.secret, v_wire_id, w.waitpoint_id);
     update ff_waitpoint x set token_kid = k.kid, token_fingerprint = ff__fingerprint(v_token)
      where x.waitpoint_id = w.waitpoint_id;
-    update ff_exec_core c set last_mutation_at_ms = e.now_ms, last_event_ord = e.ord
+    update ff_execution c set last_mutation_at_ms = e.now_ms, last_event_ord = e.ord
      where c.execution_id = e.execution_id;
     e := ff__emit_wait(e, 'operator', 'waitpoint_reminted', null, w.suspension_id, w.waitpoint_id,
                        jsonb_build_object('previous_kid', v_previous, 'kid', k.kid));

@@ -35,6 +35,7 @@ declare
     v_pending uuid[] := '{}'::uuid[];
     v_names text[];
     v_token text;
+    a ff_ending;
     v record;
     e ff_exec;
     k ff_waitpoint_hmac;
@@ -78,8 +79,8 @@ begin
 
     e := ff__open(p_fence.execution_id);
     if p_fence.attempt_index is null then
-        select a.attempt_index into p_fence.attempt_index from ff_attempt a
-         where a.execution_id = e.execution_id and a.attempt_id = p_fence.attempt_id;
+        select t.attempt_index into p_fence.attempt_index from ff_attempt t
+         where t.execution_id = e.execution_id and t.attempt_id = p_fence.attempt_id;
     end if;
     v_handle := ff__encode_handle(e.partition_key, e.execution_id, p_fence.attempt_index, p_fence.lease_id,
                                   p_fence.lease_epoch, p_fence.attempt_id);
@@ -130,7 +131,7 @@ begin
     select c.open_waitpoints,
            (select x.suspension_id from ff_suspension x where x.execution_id = c.execution_id and x.closed_at_ms is null)
       into v_open, s.suspension_id
-      from ff_exec_core c where c.execution_id = e.execution_id;
+      from ff_execution c where c.execution_id = e.execution_id;
     if s.suspension_id is not null then
         perform ff__raise('corrupt_state', format('execution %s is active and has an open suspension', p_fence.wire_id),
                           jsonb_build_object('execution_id', p_fence.wire_id, 'suspension_id', s.suspension_id));
@@ -207,7 +208,7 @@ begin
 
     if v_pending <> '{}' and ff__bind_signals(e, s.suspension_id, p_condition, v_pending) then
         v_closed := ff__close_suspension(e, s, 'already_satisfied');
-        update ff_exec_core c set
+        update ff_execution c set
             open_waitpoints = c.open_waitpoints + v_fresh - v_closed, last_mutation_at_ms = e.now_ms,
             last_event_ord = e.ord
          where c.execution_id = e.execution_id;
@@ -220,19 +221,18 @@ begin
         return;
     end if;
 
-    e := ff__pause_attempt(e, 'suspend', jsonb_build_object('suspension_id', s.suspension_id));
-    update ff_exec_core c set
-        lifecycle_phase = 'suspended', ownership_state = 'unowned', eligibility_state = 'not_applicable',
-        blocking_reason = ff__blocking_reason(p_reason_code), blocking_detail = left(p_reason_detail, 4096), attempt_state = 'attempt_interrupted',
+    a := ff__end_lease(e, 'suspend', 'suspend', null, jsonb_build_object('suspension_id', s.suspension_id));
+    update ff_execution c set
+        state = ff__suspended_state(p_reason_code), ready_in = null, due_at_ms = null,
+        blocking_detail = left(p_reason_detail, 4096), attempt_suspended_at_ms = e.now_ms,
         attempt_remaining_ms = case when c.attempt_timeout_at_ms is not null
                                     then greatest(1, c.attempt_timeout_at_ms - e.now_ms) end,
-        lease_id = null, lease_ttl_ms = null, lease_expires_at_ms = null, lease_check_at_ms = null,
-        worker_id = null, worker_instance_id = null, attempt_timeout_at_ms = null,
-        current_suspension_id = s.suspension_id, current_waitpoint_id = s.waitpoint_ids[1],
-        open_waitpoints = c.open_waitpoints + v_fresh,
+        attempt_timeout_at_ms = null, release_op = a.op, release_at_ms = e.now_ms, release_detail = a.detail,
+        release_lease_id = null, release_lease_epoch = null, current_suspension_id = s.suspension_id,
+        current_waitpoint_id = s.waitpoint_ids[1], open_waitpoints = c.open_waitpoints + v_fresh,
         last_transition_at_ms = e.now_ms, last_mutation_at_ms = e.now_ms, last_event_ord = e.ord
      where c.execution_id = e.execution_id;
-    perform ff__emit_end(e, 'suspend', null);
+    e := ff__emit(e, 'lease', a.lease_event, a.lease_reason);
     e := ff__emit_wait(e, 'suspension', 'suspended', p_reason_code, s.suspension_id, s.waitpoint_ids[1],
                        jsonb_strip_nulls(jsonb_build_object(
                            'requested_by', p_requested_by, 'waitpoints', cardinality(s.waitpoint_ids),

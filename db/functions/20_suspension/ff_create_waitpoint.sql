@@ -43,7 +43,7 @@ begin
             return;
         end if;
     end if;
-    if (select c.open_waitpoints from ff_exec_core c where c.execution_id = e.execution_id)
+    if (select c.open_waitpoints from ff_execution c where c.execution_id = e.execution_id)
        >= ff__limit('max_open_waitpoints') then
         perform ff__waitpoint_limit(e);
     end if;
@@ -60,7 +60,7 @@ begin
     if not found then
         perform ff__waitpoint_conflict(e, waitpoint_id);
     end if;
-    update ff_exec_core c set open_waitpoints = c.open_waitpoints + 1, last_mutation_at_ms = e.now_ms
+    update ff_execution c set open_waitpoints = c.open_waitpoints + 1, last_mutation_at_ms = e.now_ms
      where c.execution_id = e.execution_id;
 end
 $$;

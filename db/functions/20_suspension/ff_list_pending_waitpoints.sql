@@ -11,7 +11,7 @@ declare
     v_id uuid := ff__execution_uuid(p_execution_id);
 begin
     perform ff__check_limit(p_limit);
-    if not exists (select from ff_exec_core c where c.execution_id = v_id) then
+    if not exists (select from ff_execution c where c.execution_id = v_id) then
         perform ff__not_found(p_execution_id);
     end if;
     return query

@@ -29,7 +29,7 @@ begin
         select s.suspended_at_ms::text || '-' || s.execution_id::text, ff__wire_id(c.partition_key, c.execution_id),
                s.suspension_id, c.lane_id, s.reason_code, s.reason_detail, s.suspended_at_ms, s.timeout_at_ms,
                s.timeout_behavior, s.escalated_at_ms, c.open_waitpoints, s.last_signal_at_ms, s.condition
-          from ff_suspension s join ff_exec_core c on c.execution_id = s.execution_id
+          from ff_suspension s join ff_execution c on c.execution_id = s.execution_id
          where s.closed_at_ms is null
            and (v_after_ms is null or (s.suspended_at_ms, s.execution_id) > (v_after_ms, v_after_id))
            and (p_lane_id is null or c.lane_id = p_lane_id)

@@ -15,19 +15,17 @@ begin
         perform ff__invalid('p_matched_only', 'must not be null');
     end if;
     select s.suspension_id into v_id
-      from ff_exec_core c
-      join ff_attempt a on a.execution_id = c.execution_id and a.attempt_index = c.current_attempt_index
-      join ff_suspension s on s.execution_id = a.execution_id and s.attempt_index <= a.attempt_index
-     where c.execution_id = v_fence.execution_id and a.attempt_index = v_fence.attempt_index
-       and a.attempt_id = v_fence.attempt_id and (p_suspension_id is null or s.suspension_id = p_suspension_id)
+      from ff_execution c
+      join ff_suspension s on s.execution_id = c.execution_id and s.attempt_index <= c.attempt_index
+     where c.execution_id = v_fence.execution_id and c.attempt_index = v_fence.attempt_index
+       and c.attempt_id = v_fence.attempt_id and (p_suspension_id is null or s.suspension_id = p_suspension_id)
        -- Of an earlier attempt: only if no lease after the suspension was ended by its own holder, who has seen the
        -- signals. Epochs and not times are compared: the clock may step back.
-       and (s.attempt_index = a.attempt_index
+       and (s.attempt_index = c.attempt_index
             or not s.forgotten
                and not exists (
-                       select from ff_attempt b
-                        where b.execution_id = a.execution_id
-                          and b.attempt_index between s.attempt_index and a.attempt_index - 1
+                       select from ff_attempt_past b
+                        where b.execution_id = c.execution_id and b.attempt_index >= s.attempt_index
                           and b.release_op in ('complete', 'fail', 'cancel')
                           and (b.lease_epoch > s.lease_epoch or s.close_reason = 'already_satisfied')))
      order by s.lease_epoch desc, s.suspension_no desc limit 1;

@@ -1,8 +1,8 @@
 -- Admits executions under a policy, those that come first first (see ff__judge), and writes it down. If any may start,
--- the policy stays locked until the transaction ends, so that the next who asks sees who runs; if none may, its lock is
--- dropped. Without p_wait, as in every claim, a policy that another transaction has locked answers `busy` and admits
--- none. A policy that is gone limits nothing.
--- The row is written at each admission: a caller at REPEATABLE READ that asked at the same time, and cannot see who was
+-- the policy stays locked until the transaction ends, so that the next transaction that asks sees what runs; if none may,
+-- its lock is dropped. Without p_wait, as in every claim, a policy that another transaction has locked answers `busy` and
+-- admits none. A policy that is gone limits nothing.
+-- The row is written at each admission: a caller at REPEATABLE READ that asked at the same time, and cannot see what was
 -- admitted since its snapshot, then fails to serialize instead of admitting one too many.
 create or replace function ff__admit(
     p_quota_policy_id text, p_ids uuid[], p_attempts int[], p_rated boolean[], p_hold_ms bigint,
@@ -23,11 +23,11 @@ begin
     elsif q.max_requests_per_window = 0 and q.max_concurrent = 0 then
         return ff__judge(q, p_ids, p_attempts, p_rated, p_hold_ms, true);
     end if;
-    -- Where others are parked the answer is likely to be no, which needs no lock.
-    if exists (select from ff_exec_core c
-                where c.limited and c.eligibility_state = 'blocked_by_quota'
-                  and case c.eligibility_state when 'blocked_by_budget' then c.blocked_budget_id
-                                               else c.quota_policy_id end = p_quota_policy_id)
+    -- If others are parked the answer is likely to be no, which needs no lock.
+    if exists (select from ff_execution c
+                where c.limited and c.terminal_at_ms is null
+                  and c.state in ('quota', 'quota_retry', 'quota_replay', 'quota_resume')
+                  and coalesce(c.blocked_budget_id, c.quota_policy_id, '') = p_quota_policy_id)
     then
         a := ff__judge(q, p_ids, p_attempts, p_rated, p_hold_ms, false);
         if a.admitted = '{}' then

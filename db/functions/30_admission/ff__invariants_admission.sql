@@ -7,23 +7,19 @@ begin
     return query
     select 'limits_not_mirrored', ff__wire_id(e.partition_key, e.execution_id),
            'has a quota policy, budgets or a reservation, and is not marked as limited'
-      from ff_exec_core e
+      from ff_execution e
      where not e.limited and (e.quota_policy_id is not null or e.budget_ids is not null
                               or exists (select from ff_quota_reservation r where r.execution_id = e.execution_id))
     union all
-    select 'limited_lane', e.lane_id, format('%s executions need admission, the lane does not say so', count(*))
-      from ff_exec_core e join ff_lane_registry l on l.lane_id = e.lane_id
-     where e.limited and not l.limited and e.lifecycle_phase <> 'terminal' group by e.lane_id
-    union all
     select 'terminal_reservation', ff__wire_id(e.partition_key, e.execution_id),
            format('ended, and holds a slot of %s', r.quota_policy_id)
-      from ff_quota_reservation r join ff_exec_core e on e.execution_id = r.execution_id
-     where e.lifecycle_phase = 'terminal'
+      from ff_quota_reservation r join ff_execution e on e.execution_id = r.execution_id
+     where e.terminal_at_ms is not null
     union all
     -- Those whose leases this policy admitted, under its present limits.
     select 'concurrency_cap', q.quota_policy_id, format('%s run, the cap is %s', count(*), q.max_concurrent)
       from ff_quota_policy q
-      join ff_exec_core e on e.quota_policy_id = q.quota_policy_id and e.ownership_state = 'leased'
+      join ff_execution e on e.quota_policy_id = q.quota_policy_id and e.state = 'leased'
                              and e.lease_expires_at_ms > ff__now_ms()
                              and e.lease_id is distinct from e.unadmitted_lease_id
                              and (e.lease_acquired_at_ms > q.updated_at_ms or q.updated_at_ms = q.created_at_ms)
@@ -45,9 +41,9 @@ begin
     select 'started_on_a_breached_budget', ff__wire_id(e.partition_key, e.execution_id),
            format('leased at %s, budget %s is breached since %s', e.lease_acquired_at_ms, b.budget_id,
                   b.last_breach_at_ms)
-      from ff_exec_core e
+      from ff_execution e
       join ff_budget b on b.budget_id = any (e.budget_ids) and b.breached and b.enforcement_mode = 'strict'
-     where e.ownership_state = 'leased' and e.last_mutation_at_ms = e.lease_acquired_at_ms
+     where e.state = 'leased' and e.last_mutation_at_ms = e.lease_acquired_at_ms
        and e.lease_id is distinct from e.unadmitted_lease_id
        and b.last_breach_at_ms < e.lease_acquired_at_ms - 1000
     union all

@@ -29,9 +29,9 @@ begin
                -- Not EXISTS, which may be planned as a hash of all that is held, leased or was admitted.
                coalesce((select v.expires_at_ms > v_now from ff_quota_reservation v
                           where v.quota_policy_id = q.quota_policy_id and v.execution_id = u.id), false)
-               or coalesce((select c.ownership_state = 'leased' and c.quota_policy_id = q.quota_policy_id
+               or coalesce((select c.state = 'leased' and c.quota_policy_id = q.quota_policy_id
                                    and c.lease_expires_at_ms > v_now
-                              from ff_exec_core c where c.execution_id = u.id), false) as held,
+                              from ff_execution c where c.execution_id = u.id), false) as held,
                u.rated and not coalesce((
                    select w.admitted_at_ms > v_now - v_window_ms from ff_quota_window w
                     where w.quota_policy_id = q.quota_policy_id and w.execution_id = u.id

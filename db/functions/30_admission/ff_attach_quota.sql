@@ -6,8 +6,6 @@ create or replace function ff_attach_quota(
 language plpgsql volatile security definer
 as $$
 declare
-    v_lane text;
-    v_lanes text[];
     v_ids uuid[];
     v_now bigint;
     e ff_exec;
@@ -24,14 +22,13 @@ begin
     outcome := 'already_attached';
     if p_flow_id is null then
         e := ff__lock_execution(p_execution_id);
-        if ff__quota_attached(p_quota_policy_id, (select c.quota_policy_id from ff_exec_core c
+        if ff__quota_attached(p_quota_policy_id, (select c.quota_policy_id from ff_execution c
                                                    where c.execution_id = e.execution_id)) then
             return;
         elsif e.lifecycle_phase = 'terminal' then
             perform ff__already_terminal(e);
         end if;
         v_ids := array[e.execution_id];
-        v_lanes := array[e.lane_id];
         v_now := e.now_ms;
     else
         f := ff__lock_flow(p_flow_id);
@@ -41,23 +38,19 @@ begin
         elsif f.public_flow_state = 'cancelled' then
             perform ff__flow_over(f);
         end if;
-        select coalesce(array_agg(x.execution_id), '{}'), array_agg(distinct x.lane_id order by x.lane_id)
-          into v_ids, v_lanes
-          from (select c.execution_id, c.lane_id from ff_exec_core c
-                 where c.flow_id = p_flow_id and c.lifecycle_phase <> 'terminal' and c.quota_policy_id is null
-                 order by c.execution_id for update) x;
+        v_ids := array(select c.execution_id from ff_execution c
+                        where c.flow_id = p_flow_id and c.terminal_at_ms is null and c.quota_policy_id is null
+                        order by c.execution_id for no key update);
         v_now := ff__now_ms();
         update ff_flow_core x set quota_policy_id = p_quota_policy_id, last_mutation_at_ms = v_now
          where x.flow_id = p_flow_id;
     end if;
     outcome := 'attached';
-    update ff_exec_core c
+    update ff_execution c
        set quota_policy_id = p_quota_policy_id, limited = true, unadmitted_lease_id = c.lease_id,
            last_mutation_at_ms = v_now
      where c.execution_id = any (v_ids);
-    foreach v_lane in array coalesce(v_lanes, '{}') loop
-        perform ff__limit_lane(v_lane);
-    end loop;
+    perform ff__change_queue(v_ids);
     if p_flow_id is not null then
         perform ff__close_flow(p_flow_id);
     end if;

@@ -10,9 +10,9 @@ create or replace function ff_block_execution_for_admission(
 language plpgsql volatile security definer
 as $$
 declare
-    v_target text := case p_reason when 'waiting_for_quota' then 'blocked_by_quota'
-                                   when 'waiting_for_budget' then 'blocked_by_budget'
-                                   when 'paused_by_operator' then 'blocked_by_operator' end;
+    v_place text := case p_reason when 'waiting_for_quota' then 'quota' when 'waiting_for_budget' then 'budget'
+                                  when 'paused_by_operator' then 'held' end;
+    v_target text := 'blocked_by_' || case v_place when 'held' then 'operator' else v_place end;
     v_policy text;
     v_budgets text[];
     e ff_exec;
@@ -40,15 +40,16 @@ begin
                                              'lifecycle_phase', e.lifecycle_phase,
                                              'eligibility_state', e.eligibility_state));
     end if;
-    select c.quota_policy_id, c.budget_ids into v_policy, v_budgets from ff_exec_core c
+    select c.quota_policy_id, c.budget_ids into v_policy, v_budgets from ff_execution c
      where c.execution_id = e.execution_id;
     if p_reason = 'waiting_for_quota' and v_policy is null or p_reason = 'waiting_for_budget' and v_budgets is null then
         perform ff__raise('invalid_blocking_reason', 'the execution has nothing of the kind attached to wait for',
                           jsonb_build_object('execution_id', p_execution_id, 'reason', p_reason));
     end if;
     outcome := 'blocked';
-    update ff_exec_core c set
-        eligibility_state = v_target, blocking_reason = p_reason, blocking_detail = p_detail,
+    update ff_execution c set
+        state = ff__moved(c.state, v_place), ready_in = null,
+        due_at_ms = case when v_place <> 'held' then ff__last_ms() end, blocking_detail = p_detail,
         blocked_budget_id = case p_reason when 'waiting_for_budget'
                                           then coalesce(ff__budget_block(v_budgets), v_budgets[1]) end,
         not_before_ms = p_not_before_ms, last_transition_at_ms = e.now_ms, last_mutation_at_ms = e.now_ms

@@ -12,7 +12,6 @@ language plpgsql volatile security definer
 as $$
 declare
     v_id uuid;
-    v_attempt int := 0;
     v_hold bigint := p_hold_ms;
     q ff_quota_policy;
     e ff_exec;
@@ -29,17 +28,19 @@ begin
         perform ff__no_quota_policy(p_quota_policy_id);
     end if;
     e := ff__open(v_id);
-    if e.execution_id is not null then
-        v_attempt := ff__next_attempt(e);
-    end if;
     if e.lifecycle_phase = 'terminal' then
         v_hold := null; -- nothing of it will run
     end if;
-    a := ff__admit(p_quota_policy_id, array[v_id], array[v_attempt], '{true}', v_hold, true);
+    -- The attempt that the next claim runs: the paused one, or a new one.
+    a := ff__admit(p_quota_policy_id, array[v_id],
+                   array[case when e.lifecycle_phase in ('runnable', 'suspended')
+                                   and e.attempt_state = 'attempt_interrupted'
+                              then e.current_attempt_index else coalesce(e.total_attempt_count, 0) end],
+                   '{true}', v_hold, true);
     if a.outcome = 'admitted' and v_hold is not null and not e.limited then
         -- So that its end gives the slot back.
-        perform ff__limit_lane(e.lane_id);
-        update ff_exec_core c set limited = true where c.execution_id = v_id;
+        update ff_execution c set limited = true where c.execution_id = v_id;
+        perform ff__change_queue(array[v_id]);
     end if;
     outcome := a.outcome;
     retry_after_ms := a.retry_after_ms;

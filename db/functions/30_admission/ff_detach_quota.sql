@@ -23,7 +23,7 @@ begin
         return;
     end if;
     e := ff__lock_execution(p_execution_id);
-    v_policy := (select c.quota_policy_id from ff_exec_core c where c.execution_id = e.execution_id);
+    v_policy := (select c.quota_policy_id from ff_execution c where c.execution_id = e.execution_id);
     if v_policy is null then
         return;
     elsif e.ownership_state = 'leased' and e.lease_expires_at_ms > e.now_ms then
@@ -34,15 +34,16 @@ begin
     delete from ff_quota_reservation r
      where r.quota_policy_id = v_policy and r.execution_id = e.execution_id
     returning r.expires_at_ms > e.now_ms into v_freed;
-    update ff_exec_core c
+    update ff_execution c
        set quota_policy_id = null, last_mutation_at_ms = e.now_ms,
            limited = c.budget_ids is not null
                      or exists (select from ff_quota_reservation r where r.execution_id = c.execution_id)
      where c.execution_id = e.execution_id;
+    perform ff__change_queue(array[e.execution_id]);
     if e.eligibility_state = 'blocked_by_quota' then
         perform ff__requeue(e);
     elsif e.eligibility_state = 'eligible_now' or ff__reclaimable(e) then
-        perform ff__wake_lane(e.lane_id, e.execution_id);
+        perform ff__wake_lane(e.lane_id);
     end if;
     if v_freed then
         perform ff__let_peers_go(v_policy, 1);

@@ -21,7 +21,7 @@ begin
     end if;
     e := ff__open(v_id);
     if e.ownership_state = 'leased' and e.lease_expires_at_ms > e.now_ms
-       and exists (select from ff_exec_core c
+       and exists (select from ff_execution c
                     where c.execution_id = v_id and c.quota_policy_id = p_quota_policy_id) then
         perform ff__raise('slot_in_use',
                           format('execution %s runs under quota policy %s', p_execution_id, p_quota_policy_id),

@@ -7,7 +7,7 @@ as $$
 declare
     v_now bigint := ff__now_ms();
     v_scan refcursor;
-    v_state text;
+    v_place text;
     v_key text;
     v_ids uuid[] := '{}'::uuid[];
 begin
@@ -16,25 +16,20 @@ begin
         perform ff__check_lane_id(p_lane_id);
     end if;
     -- One probe per policy or budget that has parked executions, however many it has.
-    foreach v_state in array '{blocked_by_quota,blocked_by_budget}'::text[] loop
+    foreach v_place in array '{quota,budget}'::text[] loop
         v_key := '';
         while cardinality(v_ids) < p_limit loop
-            select case c.eligibility_state when 'blocked_by_budget' then c.blocked_budget_id else c.quota_policy_id end
-              into v_key
-              from ff_exec_core c
-             where c.limited and c.eligibility_state in ('blocked_by_quota', 'blocked_by_budget')
-               and c.eligibility_state = v_state
-               and case c.eligibility_state when 'blocked_by_budget' then c.blocked_budget_id else c.quota_policy_id end
-                   > v_key
-             order by case c.eligibility_state when 'blocked_by_budget' then c.blocked_budget_id
-                                               else c.quota_policy_id end
-             limit 1;
-            exit when not found;
-            if v_state = 'blocked_by_quota' then
-                v_ids := v_ids || ff__due_parked(v_key, p_lane_id, v_now, p_limit - cardinality(v_ids));
-            else
-                v_ids := v_ids || ff__due_unfunded(v_key, p_lane_id, v_now, p_limit - cardinality(v_ids));
-            end if;
+            select min(x.key) into v_key
+              from ff_state_word w
+             cross join lateral (
+                   select coalesce(c.blocked_budget_id, c.quota_policy_id, '') as key
+                     from ff_execution c
+                    where c.limited and c.terminal_at_ms is null and c.state = w.state
+                      and coalesce(c.blocked_budget_id, c.quota_policy_id, '') > v_key
+                    order by 1 limit 1) x
+             where w.place = v_place;
+            exit when v_key is null;
+            v_ids := v_ids || ff__due_parked(v_key, v_place = 'budget', p_lane_id, v_now, p_limit - cardinality(v_ids));
         end loop;
     end loop;
     open v_scan for select x.id::text from unnest(v_ids) x(id);

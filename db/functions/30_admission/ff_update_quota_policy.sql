@@ -34,7 +34,7 @@ begin
                max_concurrent = n.max_concurrent, jitter_ms = n.jitter_ms, updated_at_ms = ff__now_ms()
          where x.quota_policy_id = p_quota_policy_id;
         -- Whatever time the old limits gave them.
-        foreach v_id in array ff__due_parked(p_quota_policy_id, null, null, 10000) loop
+        foreach v_id in array ff__due_parked(p_quota_policy_id, false, null, null, 10000) loop
             begin
                 released := released + ff__let_go(ff__try_open(v_id), false)::int;
             exception when others then

@@ -31,7 +31,7 @@ begin
            format('has spent of %s and does not know', l.budget_id)
       from ff_budget_usage_by_exec l
       join ff_budget b on b.budget_id = l.budget_id and b.release_on_terminal
-      join ff_exec_core c on c.execution_id = l.execution_id
+      join ff_execution c on c.execution_id = l.execution_id
      where not c.spends and not l.unbound
     union all
     select 'budget_breach', x.budget_id, format('is to %s', x.action)
@@ -45,7 +45,7 @@ begin
       from ff_budget_usage_dedup d where not exists (select from ff_budget b where b.budget_id = d.budget_id)
     union all
     select 'budget_attached', t.subject, format('%s', t.budget_ids)
-      from (select ff__wire_id(c.partition_key, c.execution_id) as subject, c.budget_ids from ff_exec_core c
+      from (select ff__wire_id(c.partition_key, c.execution_id) as subject, c.budget_ids from ff_execution c
              where c.budget_ids is not null
             union all
             select f.flow_id::text, f.budget_ids from ff_flow_core f where f.budget_ids is not null) t
@@ -54,6 +54,7 @@ begin
            <> cardinality(t.budget_ids)
     union all
     select 'budget_parked', ff__wire_id(c.partition_key, c.execution_id), 'waits for a budget and has none'
-      from ff_exec_core c where c.eligibility_state = 'blocked_by_budget' and c.budget_ids is null;
+      from ff_execution c
+     where c.state in ('budget', 'budget_retry', 'budget_replay', 'budget_resume') and c.budget_ids is null;
 end
 $$;

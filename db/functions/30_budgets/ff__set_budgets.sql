@@ -1,14 +1,12 @@
 -- Puts a budget on executions, or takes it off: the only place that writes it after they were created. The caller has
--- locked them. Locks: their lanes, when they come under a limit for the first time.
+-- locked them.
 create or replace function ff__set_budgets(
     p_execution_ids uuid[], p_budget_id text, p_attach boolean, p_now_ms bigint
 ) returns void
 language plpgsql volatile
 as $$
-declare
-    v_lane text;
 begin
-    update ff_exec_core c
+    update ff_execution c
        set budget_ids = case when p_attach then array_append(c.budget_ids, p_budget_id)
                              else nullif(array_remove(c.budget_ids, p_budget_id), '{}') end,
            limited = p_attach or c.quota_policy_id is not null
@@ -16,12 +14,6 @@ begin
                      or exists (select from ff_quota_reservation r where r.execution_id = c.execution_id),
            last_mutation_at_ms = p_now_ms
      where c.execution_id = any (p_execution_ids);
-    if p_attach then
-        for v_lane in select distinct c.lane_id from ff_exec_core c
-                       where c.execution_id = any (p_execution_ids) order by c.lane_id
-        loop
-            perform ff__limit_lane(v_lane);
-        end loop;
-    end if;
+    perform ff__change_queue(p_execution_ids);
 end
 $$;

@@ -5,7 +5,7 @@ language plpgsql volatile
 as $$
 begin
     if not ff__owes_spend(p_execution_id) then
-        update ff_exec_core c set spends = false where c.execution_id = p_execution_id and c.spends;
+        update ff_execution c set spends = false where c.execution_id = p_execution_id and c.spends;
     end if;
 end
 $$;

@@ -14,7 +14,7 @@ declare
     e ff_exec;
 begin
     if p_name = 'sweep_terminal_spend' then
-        perform from ff_exec_core c where c.execution_id = v_id for update skip locked;
+        perform from ff_execution c where c.execution_id = v_id for update skip locked;
         if not found then
             return false;
         elsif v_budget is null then
@@ -45,10 +45,8 @@ begin
         when 'sweep_terminal_spend' then
             if not exists (select from ff_budget_usage_by_exec l
                             where l.budget_id = v_budget and l.execution_id = v_id)
-               -- CASE, so that no plan reads all that ended.
-               or not exists (select from ff_exec_core c
-                               where c.execution_id = v_id
-                                 and case when c.created_at_ms is not null then c.lifecycle_phase = 'terminal' end) then
+               or not exists (select from ff_execution c
+                               where c.execution_id = v_id and c.terminal_at_ms is not null) then
                 return false;
             end if;
             perform ff__release_spend(b, v_id);
@@ -60,15 +58,15 @@ begin
                 -- Kept for members that are locked or failed, not for those that run under cancel_pending.
                 delete from ff_budget_breach x
                  where x.budget_id = v_budget
-                   and not exists (select from ff_exec_core c
-                                    where c.budget_ids @> array[v_budget] and c.lifecycle_phase <> 'terminal'
-                                      and ff__covered(v_action, c.ownership_state, c.lease_expires_at_ms, v_now));
+                   and not exists (select from ff_execution c
+                                    where c.budget_ids @> array[v_budget] and c.terminal_at_ms is null
+                                      and ff__covered(v_action, c.state, c.lease_expires_at_ms, v_now));
                 return false;
             end if;
             e := ff__try_open(v_id);
             if e.execution_id is null or e.lifecycle_phase = 'terminal'
-                  or not ff__covered(v_action, e.ownership_state, e.lease_expires_at_ms, e.now_ms)
-                  or not exists (select from ff_exec_core c
+                  or not ff__covered(v_action, e.state, e.lease_expires_at_ms, e.now_ms)
+                  or not exists (select from ff_execution c
                                   where c.execution_id = v_id and v_budget = any (c.budget_ids)) then
                 return false;
             end if;

@@ -29,7 +29,7 @@ begin
         if e.execution_id is null then
             perform ff__not_found(p_execution_id);
         end if;
-        v_budgets := (select c.budget_ids from ff_exec_core c where c.execution_id = e.execution_id);
+        v_budgets := (select c.budget_ids from ff_execution c where c.execution_id = e.execution_id);
     end if;
     outcome := case when p_budget_id = any (v_budgets) then 'already_attached' else 'attached' end;
     if outcome = 'attached' and cardinality(v_budgets) >= 16 then
@@ -38,14 +38,14 @@ begin
         if f.public_flow_state = 'cancelled' then
             perform ff__flow_over(f);
         end if;
-        v_ids := array(select c.execution_id from ff_exec_core c
-                        where c.flow_id = p_flow_id order by c.execution_id for update);
+        v_ids := array(select c.execution_id from ff_execution c
+                        where c.flow_id = p_flow_id and c.terminal_at_ms is null
+                        order by c.execution_id for no key update);
         select array_agg(c.execution_id),
                min(ff__wire_id(c.partition_key, c.execution_id)) filter (where cardinality(c.budget_ids) >= 16)
           into v_ids, v_full
-          from ff_exec_core c
-         where c.execution_id = any (v_ids) and not coalesce(p_budget_id = any (c.budget_ids), false)
-           and case when c.flow_id is not null then c.lifecycle_phase <> 'terminal' end;
+          from ff_execution c
+         where c.execution_id = any (v_ids) and not coalesce(p_budget_id = any (c.budget_ids), false);
         if v_full is not null then
             perform ff__invalid('p_budget_id', 'is one too many for a member: at most 16 can be attached',
                                 jsonb_build_object('execution_id', v_full));

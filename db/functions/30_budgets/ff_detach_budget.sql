@@ -31,15 +31,15 @@ begin
     e := ff__open(v_id);
     if e.execution_id is null then
         perform ff__not_found(p_execution_id);
-    elsif exists (select from ff_exec_core c where c.execution_id = e.execution_id and p_budget_id = any (c.budget_ids))
+    elsif exists (select from ff_execution c where c.execution_id = e.execution_id and p_budget_id = any (c.budget_ids))
     then
         outcome := 'detached';
         perform ff__set_budgets(array[e.execution_id], p_budget_id, false, e.now_ms);
         if e.eligibility_state = 'blocked_by_budget' then
             -- If another budget blocks it too, the next claim parks it again.
-            perform ff__requeue(e, null, e.delay_until_ms);
+            perform ff__requeue(e);
         elsif e.eligibility_state = 'eligible_now' or ff__reclaimable(e) then
-            perform ff__wake_lane(e.lane_id, e.execution_id);
+            perform ff__wake_lane(e.lane_id);
         end if;
     end if;
 end

@@ -23,9 +23,9 @@ begin
         perform ff__invalid('p_idempotency_key', 'must not be empty');
     end if;
     if p_deltas <> '{}'::jsonb and (select b.release_on_terminal from ff_budget b where b.budget_id = p_budget_id) then
-        select c.spends into v_spends from ff_exec_core c where c.execution_id = v_spender for key share;
+        select c.spends into v_spends from ff_execution c where c.execution_id = v_spender for key share;
         if not v_spends then
-            update ff_exec_core c set spends = true where c.execution_id = v_spender;
+            update ff_execution c set spends = true where c.execution_id = v_spender;
         end if;
     end if;
     v := ff__spend(p_budget_id, p_deltas, p_idempotency_key, v_spender, v_spends is null);

@@ -16,7 +16,7 @@ as $$
 declare
     v record;
 begin
-    perform ff__fence_handle(p_handle);
+    perform ff__fence(ff__decode_handle(p_handle));
     v := ff__spend(p_budget_id, p_deltas, p_dedup_key);
     outcome := v.outcome;
     applied := v.applied;

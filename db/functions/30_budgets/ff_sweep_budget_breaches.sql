@@ -14,9 +14,9 @@ begin
         select k.key
           from (select x.budget_id, x.action from ff_budget_breach x order by x.breached_at_ms) b
          cross join lateral (
-               select jsonb_build_array(b.budget_id, c.execution_id)::text as key from ff_exec_core c
-                where c.budget_ids @> array[b.budget_id] and c.lifecycle_phase <> 'terminal'
-                  and ff__covered(b.action, c.ownership_state, c.lease_expires_at_ms, v_now)
+               select jsonb_build_array(b.budget_id, c.execution_id)::text as key from ff_execution c
+                where c.budget_ids @> array[b.budget_id] and c.terminal_at_ms is null
+                  and ff__covered(b.action, c.state, c.lease_expires_at_ms, v_now)
                union all
                select jsonb_build_array(b.budget_id)::text) k;
     select s.* into processed, errors, more from ff__sweep('sweep_budget_breaches', p_limit, v_scan) s;

@@ -11,18 +11,18 @@ begin
     -- execution existed, if that has ended since.
     open v_scan for
         select jsonb_build_array(l.budget_id, c.execution_id)::text
-          from ff_exec_core c
+          from ff_execution c
           left join lateral (
                select distinct x.budget_id from ff_budget_usage_by_exec x
                  join ff_budget b on b.budget_id = x.budget_id and b.release_on_terminal
                 where x.execution_id = c.execution_id) l on true
-         where c.spends and c.eligibility_state = 'not_applicable' and c.lifecycle_phase = 'terminal'
+         where c.spends and c.state in ('completed', 'failed', 'cancelled', 'expired', 'skipped')
         union all
         select jsonb_build_array(l.budget_id, l.execution_id)::text
           from ff_budget_usage_by_exec l
          where l.unbound
            -- A scalar, so that no plan joins with all executions.
-           and (select x.lifecycle_phase from ff_exec_core x where x.execution_id = l.execution_id) = 'terminal';
+           and (select x.terminal_at_ms from ff_execution x where x.execution_id = l.execution_id) is not null;
     select s.* into processed, errors, more from ff__sweep('sweep_terminal_spend', p_limit, v_scan) s;
 end
 $$;

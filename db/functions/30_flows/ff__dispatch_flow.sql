@@ -1,3 +1,35 @@
+-- Members of flows ended: notes that in the work list and, unless p_defer_ends, dispatches it in each of their flows that is
+-- not locked. Never waits: the transaction that holds a flow, or the next claim that finds nothing, does the rest.
+-- A note is written even when the completion event is muted: then it takes an event id of its own.
+create or replace function ff__members_ended(
+    p_ids uuid[], p_event_ids bigint[], p_outcome text, p_now_ms bigint, p_defer_ends boolean
+)
+returns void
+language plpgsql volatile
+as $$
+declare
+    v_flows uuid[];
+    v_flow uuid;
+begin
+    with noted as (
+        insert into ff_flow_dispatch (event_id, flow_id, execution_id, outcome, created_at_ms, next_dispatch_at_ms)
+        select coalesce(u.event_id, nextval('ff_event_id_seq')), c.flow_id, c.execution_id, p_outcome, p_now_ms, p_now_ms
+          from unnest(p_ids, p_event_ids) with ordinality u(id, event_id, n)
+          join ff_execution c on c.execution_id = any (array[u.id]) and c.flow_id is not null
+         order by u.n
+        returning flow_id
+    )
+    select array_agg(distinct d.flow_id) into v_flows from noted d;
+    if not p_defer_ends then
+        foreach v_flow in array v_flows loop
+            if ff__try_flow(v_flow) then
+                perform ff__dispatch_flow(v_flow);
+            end if;
+        end loop;
+    end if;
+end
+$$;
+
 -- Applies the ends of a flow's members to the members that wait for them: the new rows of its work list, level by level
 -- (what a level ends is the next level), then those that were put off and are due. Ends when none is left, p_max_edges
 -- edges are resolved or 50 levels are done. The caller holds the flow. Children and siblings are locked without waiting; a
@@ -40,7 +72,6 @@ declare
     v_state text;
     e ff_exec;
 begin
-    perform set_config('ff.flow', p_flow_id::text, true);
     loop
         exit when r.depth >= 49;
         select array_agg(x.event_id), array_agg(x.execution_id), array_agg(x.outcome)
@@ -94,8 +125,8 @@ begin
             select coalesce(array_agg(l.execution_id), '{}'), bool_or(l.stream_open) into v_locked, v_streams
               from (select c.execution_id, c.stream_open
                       from (select distinct y.id from unnest(v_children) y(id)) x
-                      join ff_exec_core c on c.execution_id = x.id
-                     order by c.execution_id for update of c skip locked) l;
+                      join ff_execution c on c.execution_id = any (array[x.id])
+                     order by c.execution_id for no key update of c skip locked) l;
             if v_streams then
                 v_locked := ff__free_streams(v_locked);
             end if;
@@ -144,7 +175,7 @@ begin
         end if;
 
         foreach v_child in array v_decided loop
-            e := ff__open(v_child);
+            e := ff__open(v_child, true);
             v_state := ff__settle_child(e);
             if e.eligibility_state = 'blocked_by_dependencies' and v_state in ('waiting', 'resumable', 'delayed') then
                 r.children_released := r.children_released + 1;
@@ -191,4 +222,126 @@ begin
     end if;
     return r;
 end
+$$;
+
+-- The ends of a flow's members that were put off and are due again, at most p_limit. No end is put off for more than a
+-- minute: one that lies further ahead was put off before the clock stepped back, and is due too.
+create or replace function ff__put_off_ends(p_flow_id uuid, p_now bigint, p_limit int) returns bigint[]
+language sql stable
+as $$
+    select array(
+        (select q.event_id from ff_flow_dispatch q
+          where q.flow_id = p_flow_id and q.counted and q.next_dispatch_at_ms <= p_now
+          order by q.next_dispatch_at_ms limit p_limit)
+        union all
+        (select q.event_id from ff_flow_dispatch q
+          where q.flow_id = p_flow_id and q.counted and q.next_dispatch_at_ms > p_now + 60000
+          order by q.next_dispatch_at_ms limit p_limit)
+        limit p_limit)
+$$;
+
+-- What the end of its upstream makes of an edge.
+create or replace function ff__edge_result(p_kind text, p_outcome text) returns text
+language sql immutable parallel safe
+as $$
+    select case when p_outcome = 'success' or p_kind = 'any_terminal' then 'satisfied'
+                when p_outcome = 'skipped' then 'skipped' else 'failed' end
+$$;
+
+-- What the counters of an edge group decide. k is 1 for any_of. A quorum that has fewer edges than it needs is pending:
+-- the graph may still grow.
+create or replace function ff__group_state(
+    p_policy text, p_k int, p_edges int, p_success int, p_failed int, p_skipped int
+) returns text
+language sql immutable parallel safe
+as $$
+    select case
+        when p_policy = 'all_of' then
+            case when p_failed + p_skipped > 0 then 'impossible'
+                 when p_edges > 0 and p_success = p_edges then 'satisfied' else 'pending' end
+        when p_success >= coalesce(p_k, 1) then 'satisfied'
+        when p_edges >= coalesce(p_k, 1) and p_failed + p_skipped > p_edges - coalesce(p_k, 1) then 'impossible'
+        else 'pending' end
+$$;
+
+-- A group was decided or reopened, under the locks of the flow and of its child: a runnable child is settled anew. One
+-- that runs or has ended is left alone, but its row is written with nothing changed: a verb that runs at REPEATABLE READ
+-- and cannot see the decision then fails to serialize, instead of waiting for what has happened. Returns the public state.
+create or replace function ff__settle_child(e ff_exec) returns text
+language plpgsql volatile
+as $$
+begin
+    if e.lifecycle_phase = 'runnable' then
+        return ff__requeue(e, p_delay_until_ms => e.delay_until_ms);
+    end if;
+    update ff_execution c set last_mutation_at_ms = c.last_mutation_at_ms where c.execution_id = e.execution_id;
+    return e.public_state;
+end
+$$;
+
+-- Groups were decided, or closed by the end of their child: each member that fed one of them, still runs, feeds nothing
+-- undecided any more and stands in a decided group that cancels the rest, is ended at once, or noted in the outbox if it
+-- is busy. A staged edge does not count. Each candidate is judged once, by its own edges. The caller holds the flow.
+-- Returns how many were ended.
+create or replace function ff__cancel_siblings(p_flow_id uuid, p_downstreams uuid[]) returns int
+language plpgsql volatile
+as $$
+declare
+    v_count int := 0;
+    v_reason text;
+    r record;
+    e ff_exec;
+begin
+    for r in
+        with u as materialized (
+            select c.execution_id as id
+              from (select distinct d.upstream_eid as id
+                      from unnest(p_downstreams) x(id)
+                     cross join lateral (
+                           select t.upstream_eid from ff_edge t
+                            where t.downstream_eid = x.id and t.edge_state = 'applied'
+                           offset 0) d) y
+              join ff_execution c on c.execution_id = any (array[y.id]) and c.terminal_at_ms is null)
+        select u.id as upstream_eid, g.downstream_eid, g.group_state
+          from u
+         cross join lateral (
+               select t.downstream_eid, k.group_state
+                 from ff_edge t
+                cross join lateral (
+                      select y.group_state, y.on_satisfied from ff_edge_group y
+                       where y.flow_id = p_flow_id and y.downstream_eid = t.downstream_eid offset 0) k
+                where t.upstream_eid = u.id and t.edge_state = 'applied'
+                  and k.on_satisfied = 'cancel_remaining' and k.group_state in ('satisfied', 'impossible')
+                limit 1) g
+         where not ff__feeds_pending(p_flow_id, u.id)
+         order by u.id
+    loop
+        v_reason := 'sibling_quorum_' || r.group_state;
+        e := ff__try_open(r.upstream_eid, true);
+        if e.execution_id is not null then
+            if e.lifecycle_phase <> 'terminal' then
+                perform ff__cancel(e, 'override', v_reason, 'engine');
+                v_count := v_count + 1;
+            end if;
+        else
+            insert into ff_cancel_dispatch_outbox (target_eid, downstream_eid, flow_id, reason, enqueued_at_ms)
+            values (r.upstream_eid, r.downstream_eid, p_flow_id, v_reason, ff__now_ms())
+            on conflict do nothing;
+        end if;
+    end loop;
+    return v_count;
+end
+$$;
+
+-- Whether a member is still needed: an applied edge of it leads to a group that is not decided. A staged edge feeds nothing.
+create or replace function ff__feeds_pending(p_flow_id uuid, p_upstream uuid) returns boolean
+language sql stable
+as $$
+    select exists (
+        select from ff_edge d
+         cross join lateral (
+               select k.group_state from ff_edge_group k
+                where k.flow_id = p_flow_id and k.downstream_eid = d.downstream_eid offset 0) g
+         where d.upstream_eid = p_upstream and d.edge_state = 'applied'
+           and g.group_state = 'pending')
 $$;

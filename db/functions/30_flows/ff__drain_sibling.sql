@@ -25,8 +25,8 @@ begin
         delete from ff_cancel_dispatch_outbox x where x.flow_id = o.flow_id and x.target_eid = o.target_eid;
         return true;
     end if;
-    e := ff__try_open(o.target_eid);
-    if e.execution_id is null and exists (select from ff_exec_core c where c.execution_id = o.target_eid) then
+    e := ff__try_open(o.target_eid, true);
+    if e.execution_id is null and exists (select from ff_execution c where c.execution_id = o.target_eid) then
         perform ff__close_flow(o.flow_id);
         return false;
     end if;

@@ -9,7 +9,8 @@ begin
 with f as not materialized (select x.* from ff_flow_core x),
      d as not materialized (select x.*, ff__wire_id(ff__partition(x.upstream_eid), x.upstream_eid) || ' -> '
                        || ff__wire_id(ff__partition(x.downstream_eid), x.downstream_eid) as ends from ff_edge x),
-     g as not materialized (select x.*, ff__wire_id(ff__partition(x.downstream_eid), x.downstream_eid) as child from ff_edge_group x),
+     g as not materialized (select x.*, ff__wire_id(ff__partition(x.downstream_eid), x.downstream_eid) as child
+            from ff_edge_group x),
      m as not materialized (select c.*, ff__wire_id(c.partition_key, c.execution_id) as wire_id from ff_exec_core c
             where c.flow_id is not null)
     select 'flow_ready', m.wire_id, format('can be claimed, its group is %s', g.group_state)
@@ -49,7 +50,7 @@ with f as not materialized (select x.* from ff_flow_core x),
        and (coalesce(g.n_edges, 0) = 0 or g.group_state in ('satisfied', 'impossible'))
     union all
     select 'solo_dependencies', ff__wire_id(c.partition_key, c.execution_id), 'waits without a flow'
-      from ff_exec_core c where c.flow_id is null and (c.eligibility_state = 'blocked_by_dependencies' or c.flow_stopped)
+      from ff_exec_core c where c.flow_id is null and c.eligibility_state = 'blocked_by_dependencies'
     union all
     select 'edge_unresolved', d.ends, format('applied, the upstream is %s', m.terminal_outcome)
       from d join m on m.execution_id = d.upstream_eid
@@ -115,10 +116,6 @@ with f as not materialized (select x.* from ff_flow_core x),
                select bool_or(m.terminal_outcome in ('failed', 'cancelled', 'expired') and m.retention_ms is null),
                       case when count(*) = count(m.retention_ms) then max(m.retention_ms) else -1 end
                  from m where m.flow_id = f.flow_id)
-    union all
-    select 'flow_stopped', m.wire_id, format('flow_stopped is %s, the flow is %s', m.flow_stopped, f.public_flow_state)
-      from m join f on f.flow_id = m.flow_id
-     where m.flow_stopped and f.claimable or not m.flow_stopped and f.public_flow_state = 'building'
     union all
     select 'member_flow', m.wire_id, m.flow_id::text
       from m left join f on f.flow_id = m.flow_id where f.partition_key is distinct from m.partition_key

@@ -14,16 +14,16 @@ begin
        and case when x.node_count = 0 then coalesce(x.terminal_at_ms, x.created_at_ms)
                                            <= p_now_ms - p_keep_ms[case when x.unsuccessful then 2 else 1 end]
                 else x.terminal_at_ms is not null end
-       and not exists (select from ff_exec_core c
+       and not exists (select from ff_execution c
                         where c.flow_id = x.flow_id
-                          and x.terminal_at_ms + ff__retention_ms(c.retention_ms, c.terminal_outcome, p_keep_ms[1],
+                          and x.terminal_at_ms + ff__retention_ms(c.retention_ms, c.state, p_keep_ms[1],
                                                                   p_keep_ms[2]) > p_now_ms)
        for update skip locked;
     if not found then
         return null;
     end if;
-    v_locked := array(select c.execution_id from ff_exec_core c
-                       where c.flow_id = p_flow_id and c.lifecycle_phase = 'terminal' and not c.spends
+    v_locked := array(select c.execution_id from ff_execution c
+                       where c.flow_id = p_flow_id and c.terminal_at_ms is not null and not c.spends
                          for update skip locked);
     if cardinality(v_locked) <> v_count or cardinality(ff__trimmable(v_locked)) <> v_count then
         return null;

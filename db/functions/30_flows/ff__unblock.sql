@@ -18,10 +18,10 @@ begin
         perform @extschema@.ff_fire_schedules(50);
         v_again := true;
     end if;
-    if exists (select from ff_lane_registry l where l.lane_id = p_lane_id and l.limited)
-       and exists (select from ff_exec_core c
-                    where c.lane_id = p_lane_id and coalesce(c.lease_check_at_ms, c.delay_until_ms) is null
-                      and c.eligibility_state in ('blocked_by_quota', 'blocked_by_budget'))
+    if exists (select from ff_queue q
+                cross join lateral (select from ff_execution c
+                                     where c.queue_id = q.queue_id and c.due_at_ms = ff__last_ms() limit 1) x
+                where q.lane_id = p_lane_id and q.limited)
     then
         v_again := (@extschema@.ff_sweep_admissions(200, p_lane_id)).processed > 0 or v_again;
     end if;

@@ -16,7 +16,7 @@ begin
     outcome := 'not_pending';
     if (ff__open_flow(p_flow_id)).flow_id is not null then
         if exists (select from ff_cancel_backlog_member m where m.flow_id = p_flow_id and m.execution_id = v_id) then
-            e := ff__open(v_id);
+            e := ff__open(v_id, true);
             if e.lifecycle_phase <> 'terminal' and not p_force then
                 perform ff__raise('execution_not_terminal', format('execution %s is %s', p_execution_id, e.public_state),
                                   jsonb_build_object('execution_id', p_execution_id, 'public_state', e.public_state));

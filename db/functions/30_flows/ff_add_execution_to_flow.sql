@@ -38,17 +38,18 @@ begin
         perform ff__already_terminal(e);
     else
         outcome := 'added';
-        update ff_exec_core c
-           set flow_id = p_flow_id, flow_stopped = f.public_flow_state = 'building',
+        update ff_execution c
+           set flow_id = p_flow_id, joined = true,
+               ready_in = case when f.public_flow_state <> 'building' then c.ready_in end,
                quota_policy_id = coalesce(c.quota_policy_id, f.quota_policy_id),
                unadmitted_lease_id = case when c.quota_policy_id is null and f.quota_policy_id is not null
-                                          then c.lease_id else c.unadmitted_lease_id end,
+                                          then e.lease_id else c.unadmitted_lease_id end,
                budget_ids = coalesce(c.budget_ids, f.budget_ids),
                limited = c.limited or f.quota_policy_id is not null or f.budget_ids is not null,
                last_mutation_at_ms = e.now_ms
          where c.execution_id = v_id;
         if not e.limited and (f.quota_policy_id is not null or f.budget_ids is not null) then
-            perform ff__limit_lane(e.lane_id);
+            perform ff__change_queue(array[v_id]);
         end if;
         f := ff__grow_flow(p_flow_id, 1, e.now_ms);
     end if;

@@ -31,22 +31,22 @@ begin
     if outcome <> 'already_terminal' and f.cancellation_policy <> 'cancel_flow_only' then
         v_now := ff__now_ms();
         v_owed := ff__cancel_members(f, array(
-            select c.execution_id from ff_exec_core c
-             where c.flow_id = p_flow_id and c.lifecycle_phase <> 'terminal'
-               and ff__covered(f.cancellation_policy, c.ownership_state, c.lease_expires_at_ms, v_now)
-             order by c.execution_id limit p_max_members for update skip locked));
+            select c.execution_id from ff_execution c
+             where c.flow_id = p_flow_id and c.terminal_at_ms is null
+               and ff__covered(f.cancellation_policy, c.state, c.lease_expires_at_ms, v_now)
+             order by c.execution_id limit p_max_members for no key update skip locked));
         perform ff__owe_members(f, 0);
         select v_owed + count(*) into v_owed
-          from ff_cancel_backlog_member m join ff_exec_core c on c.execution_id = m.execution_id
-         where m.flow_id = p_flow_id and c.lifecycle_phase <> 'terminal';
+          from ff_cancel_backlog_member m join ff_execution c on c.execution_id = m.execution_id
+         where m.flow_id = p_flow_id and c.terminal_at_ms is null;
     end if;
     perform ff__close_flow(p_flow_id, greatest(1000, p_max_members));
     v_now := ff__now_ms();
     select coalesce(sum(x.covered::int), 0), coalesce(sum((not x.covered)::int), 0)
       into pending_count, running_count
-      from (select ff__covered(f.cancellation_policy, c.ownership_state, c.lease_expires_at_ms, v_now) as covered
-              from ff_cancel_backlog_member m join ff_exec_core c on c.execution_id = m.execution_id
-             where m.flow_id = p_flow_id and c.lifecycle_phase <> 'terminal') x;
+      from (select ff__covered(f.cancellation_policy, c.state, c.lease_expires_at_ms, v_now) as covered
+              from ff_cancel_backlog_member m join ff_execution c on c.execution_id = m.execution_id
+             where m.flow_id = p_flow_id and c.terminal_at_ms is null) x;
     cancelled_count := case when outcome = 'already_terminal' then 0 else v_owed - pending_count - running_count end;
     if outcome = 'cancelled' and pending_count > 0 then
         outcome := 'cancellation_scheduled';

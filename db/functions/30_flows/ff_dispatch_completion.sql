@@ -32,7 +32,6 @@ begin
                 r := ff__dispatch_flow(v_flow, p_max_edges);
                 outcome := case when r.rows_left then 'partial' else 'advanced' end;
             end if;
-            perform set_config('ff.flow', '', true);
         end if;
     end if;
     edges_resolved := r.edges_resolved;

@@ -38,7 +38,6 @@ begin
             begin
                 if ff__try_flow(v_flow) then
                     d := ff__dispatch_flow(v_flow);
-                    perform set_config('ff.flow', '', true);
                     processed := processed + d.rows_done;
                     v_moved := v_moved or d.rows_done + d.edges_resolved > 0;
                 elsif exists (select from ff_flow_core f where f.flow_id = v_flow) then

@@ -38,8 +38,8 @@ begin
                 errors := errors + d.errors;
                 with ended as (
                     delete from ff_cancel_backlog_member m
-                     using ff_exec_core c
-                     where m.flow_id = v_flow and c.execution_id = m.execution_id and c.lifecycle_phase = 'terminal'
+                     using ff_execution c
+                     where m.flow_id = v_flow and c.execution_id = m.execution_id and c.terminal_at_ms is not null
                     returning m.execution_id)
                 select greatest(v_done, count(*)) into v_done from ended;
                 processed := processed + v_done;
@@ -52,10 +52,9 @@ begin
                     update ff_cancel_backlog b set grace_until_ms = v_now + 5000
                      where b.flow_id = v_flow
                        and not exists (select from ff_cancel_backlog_member m
-                                         join ff_exec_core c on c.execution_id = m.execution_id
+                                         join ff_execution c on c.execution_id = m.execution_id
                                         where m.flow_id = v_flow
-                                          and ff__covered(f.cancellation_policy, c.ownership_state,
-                                                          c.lease_expires_at_ms, v_now)
+                                          and ff__covered(f.cancellation_policy, c.state, c.lease_expires_at_ms, v_now)
                                           and not ff__is_backed_off('drain_cancel_backlog', m.execution_id::text));
                 end if;
             elsif not exists (select from ff_flow_core x where x.flow_id = v_flow) then
@@ -97,3 +96,61 @@ $$Ends members of cancelled flows that could not be ended in the call that cance
 busy, a grace was given, or they ran and do not any more. p_flow_id: of that flow alone.
 
 Errors: invalid_input$$;
+
+-- Locks members in the backlog of a cancelled flow that its policy covers and that have not ended, up to p_limit, in the
+-- order of their ids; passed over are busy ones (by their stream, too), and those that ff_drain_cancel_backlog failed to
+-- end and whose next try has not come. The caller holds the flow.
+create or replace function ff__covered_members(f ff_flow_core, p_limit int) returns uuid[]
+language plpgsql volatile
+as $$
+declare
+    v_now bigint := ff_now_ms();
+begin
+    return ff__free_streams(array(
+        select c.execution_id
+          from ff_cancel_backlog_member m join ff_execution c on c.execution_id = m.execution_id
+         where m.flow_id = f.flow_id and c.terminal_at_ms is null
+           and ff__covered(f.cancellation_policy, c.state, c.lease_expires_at_ms, v_now)
+           and not ff__is_backed_off('drain_cancel_backlog', m.execution_id::text, v_now)
+         order by m.execution_id limit p_limit for no key update of c skip locked));
+end
+$$;
+
+-- Ends these members of a cancelled flow, which the caller has locked, for ff_drain_cancel_backlog: as a set, or if one of
+-- them cannot be ended each on its own, and those that cannot are noted. p_failed: earlier failures may be noted.
+create or replace function ff__drain_members(f ff_flow_core, p_ids uuid[], p_failed boolean, out done int, out errors int)
+language plpgsql volatile
+as $$
+declare
+    v_id uuid;
+begin
+    done := 0;
+    errors := 0;
+    begin
+        done := ff__cancel_members(f, p_ids);
+        if p_failed then
+            perform ff__sweep_healed('drain_cancel_backlog', p_ids::text[]);
+        end if;
+        return;
+    exception when others then
+        if ff__stops_sweep(sqlstate) then
+            raise;
+        end if;
+        done := 0;
+    end;
+    foreach v_id in array p_ids loop
+        begin
+            done := done + ff__cancel_members(f, array[v_id]);
+            if p_failed then
+                perform ff__sweep_healed('drain_cancel_backlog', array[v_id::text]);
+            end if;
+        exception when others then
+            if ff__stops_sweep(sqlstate) then
+                raise;
+            end if;
+            errors := errors + 1;
+            perform ff__sweep_failed('drain_cancel_backlog', v_id::text, sqlstate, sqlerrm);
+        end;
+    end loop;
+end
+$$;

@@ -18,11 +18,11 @@ begin
                             jsonb_build_object('value', left(p_public_state, 64)));
     end if;
     return query
-        select ff__wire_id(c.partition_key, c.execution_id), i.execution_kind, c.lane_id, c.public_state,
-               c.current_attempt_index, c.created_at_ms, c.terminal_at_ms
-          from ff_exec_core c join ff_exec_input i on i.execution_id = c.execution_id
+        select ff__wire_id(c.partition_key, c.execution_id), c.execution_kind, c.lane_id, w.public_state,
+               c.attempt_index, c.created_at_ms, c.terminal_at_ms
+          from ff_execution c join ff_state_word w on w.state = c.state
          where c.flow_id = p_flow_id and (v_after is null or c.execution_id > v_after)
-           and (p_public_state is null or c.public_state = p_public_state)
+           and (p_public_state is null or w.public_state = p_public_state)
          order by c.execution_id limit p_limit;
 end
 $$;
@@ -33,3 +33,18 @@ $$The members of a flow by their id. p_after: the last execution_id read.
 Outcomes: public_state = waiting | resumable | delayed | waiting_children | rate_limited | active | suspended | completed | failed | cancelled | expired | skipped
 Nullable: current_attempt_index, terminal_at_ms
 Errors: invalid_input, invalid_cursor$$;
+
+-- A place in a list that is ordered by execution: the id of the last one read. Errors: invalid_cursor.
+create or replace function ff__after_execution(p_after text) returns uuid
+language plpgsql stable
+as $$
+begin
+    if p_after is null then
+        return null;
+    elsif p_after !~ E'^\\{fp:[0-9]{1,3}\\}:[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$' then
+        perform ff__raise('invalid_cursor', 'p_after is not an execution id',
+                          jsonb_build_object('cursor', left(p_after, 64)));
+    end if;
+    return right(p_after, 36)::uuid;
+end
+$$;

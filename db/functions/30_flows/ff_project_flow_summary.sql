@@ -63,3 +63,52 @@ written.
 
 Outcomes: derived_state = open | running | blocked | completed | failed
 Errors: invalid_input, flow_not_found$$;
+
+-- How many members of a flow are in which public state, and what that makes of the flow: completed or failed once all
+-- have ended, running while one is active, open while one could be claimed, else blocked.
+create or replace function ff__flow_counts(p_flow_id uuid) returns ff_flow_summary
+language plpgsql stable
+as $$
+declare
+    s ff_flow_summary;
+begin
+    select p_flow_id as flow_id, 0 as projected_at_ms, count(*)::int as total_members,
+           count(*) filter (where w.public_state = 'waiting')::int as members_waiting,
+           count(*) filter (where w.public_state = 'delayed')::int as members_delayed,
+           count(*) filter (where w.public_state = 'rate_limited')::int as members_rate_limited,
+           count(*) filter (where w.public_state = 'waiting_children')::int as members_waiting_children,
+           count(*) filter (where w.public_state = 'active')::int as members_active,
+           count(*) filter (where w.public_state = 'suspended')::int as members_suspended,
+           count(*) filter (where w.public_state = 'resumable')::int as members_resumable,
+           count(*) filter (where w.public_state = 'completed')::int as members_completed,
+           count(*) filter (where w.public_state = 'failed')::int as members_failed,
+           count(*) filter (where w.public_state = 'cancelled')::int as members_cancelled,
+           count(*) filter (where w.public_state = 'expired')::int as members_expired,
+           count(*) filter (where w.public_state = 'skipped')::int as members_skipped,
+           '' as derived_state, false as final
+      into s
+      from ff_execution c join ff_state_word w on w.state = c.state where c.flow_id = p_flow_id;
+    s.derived_state := case
+        when s.total_members = 0 then 'open'
+        when s.members_completed + s.members_failed + s.members_cancelled + s.members_expired + s.members_skipped
+             = s.total_members then case when ff__flow_failed(p_flow_id) then 'failed' else 'completed' end
+        when s.members_active > 0 then 'running'
+        when s.members_waiting + s.members_resumable > 0 then 'open'
+        else 'blocked' end;
+    return s;
+end
+$$;
+
+-- ff_project_flow_summary for a sweep: without waiting, and as ff__sweep_row answers.
+create or replace function ff__project_flow(p_flow_id uuid) returns text
+language plpgsql volatile
+as $$
+begin
+    perform from ff_flow_core f where f.flow_id = p_flow_id for update skip locked;
+    if not found then
+        return case when exists (select from ff_flow_core f where f.flow_id = p_flow_id) then 'busy' else 'idle' end;
+    end if;
+    perform ff_project_flow_summary(p_flow_id);
+    return 'done';
+end
+$$;

@@ -6,14 +6,10 @@ declare
     v_id uuid := ff__execution_uuid(p_execution_id);
 begin
     return query
-        select d.edge_id, ff__wire_id(u.partition_key, u.execution_id), d.data_passing_ref, d.upstream_outcome, a.result
-          from ff_exec_core c
-          join ff_edge d on d.downstream_eid = c.execution_id
-           and d.edge_state in ('satisfied', 'failed', 'skipped')
-          join ff_exec_core u on u.execution_id = d.upstream_eid
-          left join ff_attempt a on a.execution_id = u.execution_id and a.attempt_index = u.current_attempt_index
-           and a.outcome = 'success' and u.lifecycle_phase = 'terminal'
-         where c.execution_id = v_id
+        select d.edge_id, ff__wire_id(u.partition_key, u.execution_id), d.data_passing_ref, d.upstream_outcome,
+               case when u.state = 'completed' then u.result end
+          from ff_edge d join ff_execution u on u.execution_id = d.upstream_eid
+         where d.downstream_eid = v_id and d.edge_state in ('satisfied', 'failed', 'skipped')
          order by d.edge_id;
 end
 $$;

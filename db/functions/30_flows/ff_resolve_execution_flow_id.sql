@@ -6,7 +6,7 @@ declare
     v_id uuid := ff__execution_uuid(p_execution_id);
 begin
     return query
-        select c.flow_id from ff_exec_core c where c.execution_id = v_id and c.flow_id is not null;
+        select c.flow_id from ff_execution c where c.execution_id = v_id and c.flow_id is not null;
 end
 $$;
 

@@ -18,7 +18,7 @@ declare
 begin
     perform ff__check_group_policy(p_policy, p_k, p_on_satisfied);
     f := ff__lock_flow(p_flow_id);
-    e := ff__open(v_id);
+    e := ff__open(v_id, true);
     if e.flow_id is distinct from p_flow_id then
         perform ff__not_in_flow(p_flow_id, p_downstream_execution_id, e.flow_id, 'downstream');
     end if;

@@ -18,8 +18,8 @@ begin
         return;
     end if;
     outcome := 'started';
-    perform from (select c.execution_id from ff_exec_core c where c.flow_id = p_flow_id
-                   order by c.execution_id for update) x;
+    perform from (select c.execution_id from ff_execution c where c.flow_id = p_flow_id
+                   order by c.execution_id for no key update) x;
     v_now := ff__now_ms();
 
     -- Every staged edge is applied; those whose upstream has ended are resolved with that.
@@ -75,26 +75,22 @@ begin
     end loop;
 
     update ff_flow_core x set public_flow_state = 'open', last_mutation_at_ms = v_now where x.flow_id = p_flow_id;
-    -- Settles all members at once: none of them can be cancelled with the flow or was decided otherwise.
-    update ff_exec_core c
-       set flow_stopped = false,
-           eligibility_state = case when b.waits then 'blocked_by_dependencies' else c.eligibility_state end,
-           blocking_reason = case when b.waits then 'waiting_for_children' else c.blocking_reason end,
-           blocking_detail = case when not b.waits then c.blocking_detail end,
-           last_transition_at_ms = case when b.waits then v_now else c.last_transition_at_ms end,
-           last_mutation_at_ms = v_now
-      from (select x.execution_id,
-                   x.lifecycle_phase = 'runnable' and x.eligibility_state <> 'blocked_by_operator'
-                   and coalesce(k.n_edges > 0 and k.group_state = 'pending', false) as waits
-              from ff_exec_core x
-              left join ff_edge_group k on k.flow_id = p_flow_id and k.downstream_eid = x.execution_id
-             where x.flow_id = p_flow_id) b
+    -- Settles all members at once: those whose group is pending wait for it, the others enter their queues.
+    update ff_execution c
+       set state = b.state, ready_in = null, due_at_ms = null, blocking_detail = null, blocked_budget_id = null,
+           last_transition_at_ms = v_now, last_mutation_at_ms = v_now
+      from (select x.execution_id, y.state
+              from ff_edge_group k
+              join ff_execution x on x.execution_id = k.downstream_eid
+              join ff_state_word w on w.state = x.state and w.lifecycle_phase = 'runnable' and w.place <> 'held'
+              join ff_state_word y on y.place = 'children' and y.attempt_state = w.attempt_state
+             where k.flow_id = p_flow_id and k.n_edges > 0 and k.group_state = 'pending') b
      where c.execution_id = b.execution_id;
     foreach v_child in array v_resolved loop
-        perform ff__settle_child(ff__open(v_child));
+        perform ff__settle_child(ff__open(v_child, true));
     end loop;
     perform ff__cancel_siblings(p_flow_id, v_resolved);
-    perform ff__wake_members(p_flow_id);
+    perform ff__release_members(p_flow_id, v_now);
     perform ff__emit_flow(p_flow_id, 'started', v_now, null, jsonb_build_object('applied_edges', applied_edges));
     perform ff__close_flow(p_flow_id);
 end

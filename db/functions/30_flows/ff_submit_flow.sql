@@ -29,8 +29,6 @@ declare
     v_to int[];
     v_cycle int[];
     v_ids uuid[];
-    v_limited boolean[];
-    v_made int;
     v_hashes bytea[];
     v_payloads bytea[];
     v_subs ff_submission[];
@@ -161,7 +159,7 @@ begin
           from unnest(v_subs) with ordinality s(
                lane_id, namespace, execution_kind, creator, payload_encoding, policy, tags, required_capabilities,
                caps_key, priority, delay_until_ms, deadline_at_ms, attempt_timeout_ms, retention_ms,
-               dedup_window_ms, quota_policy_id, budget_ids, n)
+               dedup_window_ms, quota_policy_id, budget_ids, limited, state, queue_id, n)
          order by s.n);
     for r in
         select s.namespace, x.node ->> 'idempotency_key' as key, s.dedup_window_ms as window_ms, s.n
@@ -169,7 +167,7 @@ begin
           join unnest(v_subs) with ordinality s(
                lane_id, namespace, execution_kind, creator, payload_encoding, policy, tags, required_capabilities,
                caps_key, priority, delay_until_ms, deadline_at_ms, attempt_timeout_ms, retention_ms,
-               dedup_window_ms, quota_policy_id, budget_ids, n) on s.n = x.n
+               dedup_window_ms, quota_policy_id, budget_ids, limited, state, queue_id, n) on s.n = x.n
          where x.node ->> 'idempotency_key' <> '' and s.dedup_window_ms > 0
          order by s.namespace collate "C", (x.node ->> 'idempotency_key') collate "C", s.n
     loop
@@ -178,7 +176,7 @@ begin
                               jsonb_build_object('node', v_keys[r.n], 'namespace', r.namespace));
         end if;
     end loop;
-    for r in select i.execution_id from unnest(v_ids) x(id) join ff_exec_input i on i.execution_id = x.id limit 1 loop
+    for r in select i.execution_id from unnest(v_ids) x(id) join ff_execution i on i.execution_id = x.id limit 1 loop
         perform ff__raise('execution_id_conflict', 'an execution with this id exists',
                           jsonb_build_object('execution_id', ff__wire_id(v_partition, r.execution_id)));
     end loop;
@@ -193,41 +191,35 @@ begin
                           'the id is that of a deleted execution of which events, children or a key are still kept',
                           jsonb_build_object('execution_id', ff__wire_id(v_partition, v_ids[r.n]), 'node', v_keys[r.n]));
     end loop;
-    -- Slots may have been asked for under ids that the caller names: the ends of these give them back.
-    v_limited := array(
-        select s.quota_policy_id is not null or s.budget_ids is not null
-               or exists (select from ff_quota_reservation q where q.execution_id = v_ids[s.n])
-          from unnest(v_subs) with ordinality s(
-               lane_id, namespace, execution_kind, creator, payload_encoding, policy, tags, required_capabilities,
-               caps_key, priority, delay_until_ms, deadline_at_ms, attempt_timeout_ms, retention_ms,
-               dedup_window_ms, quota_policy_id, budget_ids, n)
-         order by s.n);
-    for r in
-        select s.lane_id, bool_or(v_limited[s.n]) as limited
-          from unnest(v_subs) with ordinality s(
-               lane_id, namespace, execution_kind, creator, payload_encoding, policy, tags, required_capabilities,
-               caps_key, priority, delay_until_ms, deadline_at_ms, attempt_timeout_ms, retention_ms,
-               dedup_window_ms, quota_policy_id, budget_ids, n)
-         group by s.lane_id order by s.lane_id
-    loop
+    for r in select distinct x.lane_id from unnest(v_subs) x order by x.lane_id loop
         perform ff__open_lane(r.lane_id, v_now);
-        if r.limited then
-            perform ff__limit_lane(r.lane_id);
+    end loop;
+    for i in 1..v_count loop
+        -- Slots may have been asked for under ids that the caller names: the ends of these give them back.
+        if not v_subs[i].limited and v_nodes[i] ->> 'execution_id' is not null then
+            v_subs[i].limited := exists (select from ff_quota_reservation q where q.execution_id = v_ids[i]);
         end if;
     end loop;
-
-    insert into ff_exec_input (
-        execution_id, created_at_ms, created_at, namespace, execution_kind, creator, payload, payload_encoding, policy,
-        tags, required_capabilities, request_hash)
-    select v_ids[s.n], v_now, to_timestamp(v_now / 1000::float8), s.namespace, s.execution_kind, s.creator, v_payloads[s.n],
-           s.payload_encoding, s.policy, s.tags, s.required_capabilities, v_hashes[s.n]
-      from unnest(v_subs) with ordinality s(
-           lane_id, namespace, execution_kind, creator, payload_encoding, policy, tags, required_capabilities, caps_key,
-           priority, delay_until_ms, deadline_at_ms, attempt_timeout_ms, retention_ms,
-               dedup_window_ms, quota_policy_id, budget_ids, n)
-    on conflict do nothing;
-    get diagnostics v_made = row_count;
-    if v_made <> cardinality(v_ids) then
+    select array_agg((x.lane_id, x.namespace, x.execution_kind, x.creator, x.payload_encoding, x.policy, x.tags,
+                      x.required_capabilities, x.caps_key, x.priority, x.delay_until_ms, x.deadline_at_ms,
+                      x.attempt_timeout_ms, x.retention_ms, x.dedup_window_ms, x.quota_policy_id, x.budget_ids, x.limited,
+                      x.state, q.queue_id)::ff_submission order by x.n)
+      into v_subs
+      from unnest(v_subs) with ordinality x(
+               lane_id, namespace, execution_kind, creator, payload_encoding, policy, tags, required_capabilities,
+               caps_key, priority, delay_until_ms, deadline_at_ms, attempt_timeout_ms, retention_ms,
+               dedup_window_ms, quota_policy_id, budget_ids, limited, state, queue_id, n)
+      join (select y.lane_id, y.namespace, y.limited, y.caps_key,
+                   ff__queue(y.lane_id, y.namespace, y.limited, y.caps_key, y.required_capabilities) as queue_id
+              from (select distinct on (1, 2, 3, 4) z.lane_id, z.namespace, z.limited, z.caps_key, z.required_capabilities
+                      from unnest(v_subs) z order by 1, 2, 3, 4) y) q
+        on q.lane_id = x.lane_id and q.namespace = x.namespace and q.limited = x.limited and q.caps_key = x.caps_key;
+    if ff__insert_executions(
+           v_ids, v_payloads, v_subs, v_now, v_flow,
+           p_waiting => array(select e.t is not null
+                                from generate_series(1, v_count) g(n)
+                                left join (select distinct y.t from unnest(v_to) y(t)) e on e.t = g.n order by g.n)
+       ) <> v_count then
         perform ff__raise('execution_id_conflict', 'an execution with one of these ids has just been made', '{}');
     end if;
     insert into ff_edge (
@@ -254,23 +246,6 @@ begin
         perform ff__raise('quorum_unreachable', format('a quorum of %s has %s edges', r.k, r.n_edges),
                           jsonb_build_object('downstream', r.key, 'k', r.k, 'n', r.n_edges));
     end loop;
-    insert into ff_exec_core (
-        execution_id, flow_id, partition_key, namespace, lane_id, caps_key, priority, created_at_ms, retention_ms,
-        delay_until_ms, deadline_at_ms, attempt_timeout_ms, tagged, last_transition_at_ms, last_mutation_at_ms,
-        lifecycle_phase, ownership_state, eligibility_state, blocking_reason, terminal_outcome, attempt_state, limited,
-        quota_policy_id, budget_ids)
-    select v_ids[s.n], v_flow, v_partition, s.namespace, s.lane_id, s.caps_key, s.priority, v_now, s.retention_ms,
-           s.delay_until_ms, s.deadline_at_ms, s.attempt_timeout_ms, s.tags <> '{}', v_now, v_now, 'runnable', 'unowned',
-           case when c.t is not null then 'blocked_by_dependencies'
-                when s.delay_until_ms is not null then 'not_eligible_until_time' else 'eligible_now' end,
-           case when c.t is not null then 'waiting_for_children'
-                when s.delay_until_ms is not null then 'waiting_for_delay' else 'waiting_for_worker' end,
-           'none', 'pending_first_attempt', v_limited[s.n], s.quota_policy_id, s.budget_ids
-      from unnest(v_subs) with ordinality s(
-           lane_id, namespace, execution_kind, creator, payload_encoding, policy, tags, required_capabilities, caps_key,
-           priority, delay_until_ms, deadline_at_ms, attempt_timeout_ms, retention_ms,
-               dedup_window_ms, quota_policy_id, budget_ids, n)
-      left join (select distinct e.t from unnest(v_to) e(t)) c on c.t = s.n;
     update ff_flow_core f
        set node_count = v_count, live_members = v_count, edge_count = cardinality(v_from),
            graph_revision = v_count + cardinality(v_from)
@@ -288,3 +263,113 @@ ff_create_execution takes, without p_; payload as text, or payload_base64. p_edg
 data_passing_ref} by node key. p_groups: {to, policy, k, on_satisfied} as ff_set_edge_group_policy. One row per node.
 
 Errors: invalid_input, payload_too_large, invalid_tag_key, flow_conflict, invalid_lane_id, invalid_policy, invalid_capabilities, quota_policy_not_found, budget_not_found, invalid_execution_id, partition_mismatch, self_referencing_edge, invalid_dependency_kind, dependency_already_exists, cycle_detected, idempotency_conflict, execution_id_conflict, lane_not_accepting, quorum_unreachable$$;
+
+-- A list of json objects: which keys they may have, and of which json type each is (null stands for absent).
+-- Errors: invalid_input (DETAIL arg, index from 0, key).
+create or replace function ff__check_items(p_arg text, p_items jsonb, p_max int, p_types jsonb, p_required text[])
+returns void
+language plpgsql stable
+as $$
+declare
+    r record;
+begin
+    if p_items is null then
+        perform ff__invalid(p_arg, 'must not be null');
+    elsif jsonb_typeof(p_items) <> 'array' then
+        perform ff__invalid(p_arg, 'must be a json array');
+    elsif jsonb_array_length(p_items) > p_max then
+        perform ff__invalid(p_arg, format('must have at most %s items', p_max));
+    end if;
+    for r in
+        select x.n, null::text as key, 'must hold json objects' as reason
+          from jsonb_array_elements(p_items) with ordinality x(item, n) where jsonb_typeof(x.item) <> 'object'
+         order by x.n limit 1
+    loop
+        perform ff__invalid(p_arg, r.reason, jsonb_build_object('index', r.n - 1));
+    end loop;
+    for r in
+        select x.n, k.key,
+               case when p_types -> k.key is null then 'has an unknown key'
+                    else format('needs a %s there', p_types ->> k.key) end as reason
+          from jsonb_array_elements(p_items) with ordinality x(item, n)
+         cross join lateral jsonb_each(x.item) k
+         where p_types ->> k.key is null or jsonb_typeof(k.value) not in (p_types ->> k.key, 'null')
+         order by x.n, k.key limit 1
+    loop
+        perform ff__invalid(p_arg, r.reason, jsonb_build_object('index', r.n - 1, 'key', left(r.key, 64)));
+    end loop;
+    for r in
+        select x.n, q.key
+          from jsonb_array_elements(p_items) with ordinality x(item, n) cross join unnest(p_required) q(key)
+         where x.item ->> q.key is null
+         order by x.n, q.key limit 1
+    loop
+        perform ff__invalid(p_arg, 'lacks a key', jsonb_build_object('index', r.n - 1, 'key', r.key));
+    end loop;
+end
+$$;
+
+-- What ff_create_execution checks of one node of ff_submit_flow, in its order but for the lane's state and the keys.
+-- Errors: as ff__check_submission, and invalid_lane_id.
+create or replace function ff__check_node(p_node jsonb, p_namespace text, p_now_ms bigint) returns ff_submission
+language plpgsql stable
+as $$
+begin
+    perform ff__check_lane_id(p_node ->> 'lane_id');
+    if p_node ? 'required_capabilities'
+       and jsonb_path_exists(p_node, '$.required_capabilities[*] ? (@.type() != "string")') then
+        perform ff__raise('invalid_capabilities', 'the capabilities are not a list of strings',
+                          jsonb_build_object('reason', 'not_a_string'));
+    elsif octet_length(p_node ->> 'idempotency_key') > 512 then
+        perform ff__invalid('idempotency_key', 'must have at most 512 bytes');
+    elsif p_node ->> 'payload_base64' is not null then
+        if p_node ->> 'payload' is not null then
+            perform ff__invalid('payload_base64', 'and payload cannot both be given');
+        elsif p_node ->> 'payload_base64' !~ '^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$' then
+            perform ff__invalid('payload_base64', 'is not base64');
+        end if;
+    end if;
+    return ff__check_submission(
+        p_node ->> 'lane_id', coalesce(p_node ->> 'execution_kind', ''),
+        ff__json_int('p_nodes', p_node, 'priority', -2147483648, 2147483647)::int,
+        coalesce(nullif(p_node -> 'policy', 'null'), '{}'), coalesce(nullif(p_node -> 'tags', 'null'), '{}'),
+        case when jsonb_typeof(p_node -> 'required_capabilities') = 'array'
+             then array(select t.value from jsonb_array_elements_text(p_node -> 'required_capabilities') t)
+             else '{}' end,
+        ff__json_int('p_nodes', p_node, 'delay_until_ms', -9223372036854775808, 9223372036854775807),
+        ff__json_int('p_nodes', p_node, 'delay_ms', -9223372036854775808, 9223372036854775807),
+        ff__json_int('p_nodes', p_node, 'deadline_at_ms', -9223372036854775808, 9223372036854775807),
+        coalesce(p_node ->> 'namespace', p_namespace), p_node ->> 'payload_encoding', coalesce(p_node ->> 'creator', ''),
+        p_now_ms);
+end
+$$;
+
+-- The id that a node of ff_submit_flow asks for. Errors: invalid_execution_id, partition_mismatch.
+create or replace function ff__node_id(p_flow_id uuid, p_execution_id text) returns uuid
+language plpgsql stable
+as $$
+declare
+    v_id uuid := ff__execution_uuid(p_execution_id);
+begin
+    if v_id is null then
+        perform ff__raise('invalid_execution_id', 'the partition is not the last byte of the uuid',
+                          jsonb_build_object('execution_id', p_execution_id));
+    end if;
+    perform ff__check_partition(p_flow_id, v_id);
+    return v_id;
+end
+$$;
+
+-- A whole number of a node or group: NULL if absent. Errors: invalid_input.
+create or replace function ff__json_int(p_arg text, p_item jsonb, p_key text, p_min bigint, p_max bigint) returns bigint
+language plpgsql stable
+as $$
+declare
+    v numeric := (p_item ->> p_key)::numeric;
+begin
+    if v <> trunc(v) or v not between p_min and p_max then
+        perform ff__invalid(p_arg, 'has a number out of range', jsonb_build_object('key', p_key));
+    end if;
+    return v::bigint;
+end
+$$;

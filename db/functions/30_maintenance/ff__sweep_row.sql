@@ -5,7 +5,6 @@ language plpgsql volatile
 as $$
 declare
     v_id uuid;
-    v_ready boolean;
     e ff_exec;
     s ff_suspension;
     w ff_worker_registry;
@@ -52,7 +51,7 @@ begin
                 return false;
             elsif e.lease_expires_at_ms > e.now_ms then
                 -- Renewed: the scan finds it again at the new expiry.
-                update ff_exec_core c set lease_check_at_ms = c.lease_expires_at_ms
+                update ff_execution c set due_at_ms = c.lease_expires_at_ms
                  where c.execution_id = e.execution_id;
                 return false;
             end if;
@@ -86,20 +85,17 @@ begin
         when 'sweep_admissions' then
             return ff__let_go(e);
         when 'sweep_claim_grants' then
-            delete from ff_claim_grant g where g.execution_id = e.execution_id and g.expires_at_ms <= e.now_ms;
-            if not found then
+            if not exists (select from ff_claim_grant g where g.execution_id = e.execution_id and g.expires_at_ms <= e.now_ms)
+            then
                 return false;
             end if;
             delete from ff_quota_reservation q
              where (q.quota_policy_id, q.execution_id) in (
                    select x.quota_policy_id, x.execution_id from ff_quota_reservation x
                     where x.execution_id = e.execution_id and x.expires_at_ms <= e.now_ms for update skip locked);
-            update ff_exec_core c set reserved_until_ms = null, last_mutation_at_ms = e.now_ms
-             where c.execution_id = e.execution_id
-            returning c.blocking_reason = 'waiting_for_worker' into v_ready;
-            if v_ready then
-                perform ff__wake_lane(e.lane_id, e.execution_id);
-            end if;
+            perform ff__ungrant(e.execution_id);
+            update ff_execution c set last_mutation_at_ms = e.now_ms where c.execution_id = e.execution_id;
+            perform ff__wake_lane(e.lane_id);
     end case;
     return true;
 end

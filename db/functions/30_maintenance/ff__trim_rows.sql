@@ -15,10 +15,10 @@ begin
     v_ids := ff__trimmable(array(
         select c.execution_id
           from unnest(p_keys) x(key)
-          join ff_exec_core c on c.execution_id = case when left(x.key, 1) = 'x' then substr(x.key, 2)::uuid end
+          join ff_execution c on c.execution_id = case when left(x.key, 1) = 'x' then substr(x.key, 2)::uuid end
                -- CASE, so that no plan reads all that ended.
-               and case when c.lifecycle_phase = 'terminal' and c.flow_id is null and not c.spends
-                        then c.terminal_at_ms + ff__retention_ms(c.retention_ms, c.terminal_outcome, p_keep_ms[1],
+               and case when c.terminal_at_ms is not null and c.flow_id is null and not c.spends
+                        then c.terminal_at_ms + ff__retention_ms(c.retention_ms, c.state, p_keep_ms[1],
                                                                  p_keep_ms[2]) <= p_now_ms end
                and (v_frames or not exists (select from ff_stream_frame f where f.execution_id = c.execution_id))
            for update of c skip locked));
@@ -37,18 +37,17 @@ begin
     delete from ff_signal s using unnest(v_ids) x(id) where s.execution_id = x.id;
     delete from ff_waitpoint w using unnest(v_ids) x(id) where w.execution_id = x.id;
     delete from ff_suspension s using unnest(v_ids) x(id) where s.execution_id = x.id;
-    delete from ff_attempt a using unnest(v_ids) x(id) where a.execution_id = x.id;
+    delete from ff_attempt_past a using unnest(v_ids) x(id) where a.execution_id = x.id;
     delete from ff_claim_grant g using unnest(v_ids) x(id) where g.execution_id = x.id;
     delete from ff_budget_usage_by_exec s
      where s.ctid = any (array(
            select l.ctid from ff_budget_usage_by_exec l join unnest(v_ids) x(id) on l.execution_id = x.id
               for update of l skip locked));
     -- Parents that succeeded: their children continue.
-    delete from ff_child_work w using ff_exec_core c
-     where c.execution_id = any (v_ids) and c.terminal_outcome = 'success' and w.parent_id = c.execution_id;
+    delete from ff_child_work w using ff_execution c
+     where c.execution_id = any (v_ids) and c.state = 'completed' and w.parent_id = c.execution_id;
     delete from ff_child k using unnest(v_ids) x(id) where k.child_id = x.id;
-    delete from ff_exec_input i using unnest(v_ids) x(id) where i.execution_id = x.id;
-    delete from ff_exec_core c using unnest(v_ids) x(id) where c.execution_id = x.id;
+    delete from ff_execution c using unnest(v_ids) x(id) where c.execution_id = x.id;
     return v_done;
 end
 $$;

@@ -1,5 +1,5 @@
 -- Of ended executions that the caller has locked, those that can be deleted without waiting, with the locks for that:
--- no open transaction holds their streams, creates a child of them or holds their rows in ff_child_work. Those that have
+-- no open transaction holds their streams or their rows in ff_child_work. Those that have
 -- yet to release spend are left out: spend is recorded under a lock on the execution, so none can be added now.
 create or replace function ff__trimmable(p_ids uuid[]) returns uuid[]
 language plpgsql volatile
@@ -8,8 +8,6 @@ declare
     v_work bigint[];
 begin
     p_ids := ff__free_streams(p_ids);
-    p_ids := array(select i.execution_id from unnest(p_ids) x(id) join ff_exec_input i on i.execution_id = x.id
-                      for update of i skip locked);
     v_work := array(select w.work_id from ff_child_work w where w.parent_id = any (p_ids) for update skip locked);
     return array(
         select x.id from unnest(p_ids) x(id)

@@ -9,22 +9,22 @@ declare
     v_scan refcursor;
 begin
     open v_scan for
-        -- The index is by lane: the lane with the oldest due row comes first.
+        -- The index is by queue: the queue with the oldest due row comes first.
         select d.execution_id::text
-          from (select l.lane_id
-                  from ff_lane_registry l
+          from (select x.queue_id
+                  from ff_queue x
                  cross join lateral (
-                       select coalesce(c.lease_check_at_ms, c.delay_until_ms) as due_ms from ff_exec_core c
-                        where c.lane_id = l.lane_id and coalesce(c.lease_check_at_ms, c.delay_until_ms) <= v_now
-                          and c.eligibility_state = 'not_eligible_until_time'
+                       select c.due_at_ms as due_ms from ff_execution c
+                        where c.queue_id = x.queue_id and c.due_at_ms <= v_now
+                          and c.state between 'delayed' and 'resume_delay_resume'
                           and not ff__is_backed_off('sweep_delayed', c.execution_id::text)
-                        order by coalesce(c.lease_check_at_ms, c.delay_until_ms) limit 1) h
-                 order by h.due_ms) l
+                        order by c.due_at_ms limit 1) h
+                 order by h.due_ms) q
          cross join lateral (
-               select c.execution_id from ff_exec_core c
-                where c.lane_id = l.lane_id and coalesce(c.lease_check_at_ms, c.delay_until_ms) <= v_now
-                  and c.eligibility_state = 'not_eligible_until_time'
-                order by coalesce(c.lease_check_at_ms, c.delay_until_ms)) d;
+               select c.execution_id from ff_execution c
+                where c.queue_id = q.queue_id and c.due_at_ms <= v_now
+                  and c.state between 'delayed' and 'resume_delay_resume'
+                order by c.due_at_ms) d;
     select s.* into processed, errors, more from ff__sweep('sweep_delayed', p_limit, v_scan) s;
 end
 $$;

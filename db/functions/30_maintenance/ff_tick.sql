@@ -34,8 +34,6 @@ begin
         perform ff__invalid('p_only', 'names no step of maintenance', jsonb_build_object('name', left(v_unknown, 64)));
     end if;
 
-    -- Ends of parents in any step leave their children to drain_sibling_cancels.
-    perform set_config('ff.children', 'on', true);
     -- Steps that only have more to do come last: they must not keep the others from their turn.
     for r in
         select k.name, k.last_run_at_ms
@@ -81,7 +79,6 @@ begin
              where k.name = (select x.name from ff_reconciler x where x.name = r.name for update skip locked);
         end if;
     end loop;
-    perform set_config('ff.children', '', true);
     perform ff__ring_due_families();
 
     return query

@@ -12,7 +12,7 @@ language plpgsql volatile
 as $$
 begin
     execution_id := ff__wire_id(ff__partition(p_id), p_id);
-    if p_id is not null and (exists (select from ff_exec_core c where c.execution_id = p_id) or ff__id_kept(p_id)) then
+    if p_id is not null and (exists (select from ff_execution c where c.execution_id = p_id) or ff__id_kept(p_id)) then
         outcome := 'duplicate';
         return;
     end if;

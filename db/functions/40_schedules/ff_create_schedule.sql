@@ -30,7 +30,6 @@ as $$
 declare
     v_now bigint := ff__now_ms();
     v_retimed boolean;
-    v_limited boolean;
     v_call ff_submission;
     c ff_cron;
     n ff_schedule; -- as the caller wants it
@@ -59,7 +58,6 @@ begin
     perform ff__check_size('max_execution_bytes', 'payload', p_payload);
     v_call := ff__check_submission(p_lane_id, p_execution_kind, p_priority, p_policy, p_tags, p_required_capabilities,
                                    null, null, null, p_namespace, p_payload_encoding, p_creator, v_now);
-    v_limited := num_nonnulls(v_call.quota_policy_id, v_call.budget_ids) > 0;
 
     n.schedule_id := p_schedule_id;
     n.lane_id := p_lane_id;
@@ -97,7 +95,7 @@ begin
         end if;
         insert into ff_schedule select n.* on conflict do nothing;
         if found then
-            perform ff__schedule_lane(p_lane_id, v_now, v_limited);
+            perform ff__schedule_queue(v_call, v_now);
             outcome := 'created';
             schedule_id := p_schedule_id;
             next_fire_at_ms := n.next_fire_at_ms;
@@ -133,7 +131,7 @@ begin
             perform ff__invalid_schedule('end_at_ms', p_end_at_ms::text, 'there is no tick before the end');
         end if;
     end if;
-    perform ff__schedule_lane(p_lane_id, v_now, v_limited);
+    perform ff__schedule_queue(v_call, v_now);
     update ff_schedule x set
         lane_id = n.lane_id, cron = n.cron, interval_ms = n.interval_ms, time_zone = n.time_zone, catch_up = n.catch_up,
         payload = n.payload, payload_encoding = n.payload_encoding, execution_kind = n.execution_kind,
@@ -160,3 +158,16 @@ its place: a change of its times counts from now on, and a paused schedule stays
 Outcomes: outcome = created | already_satisfied | replaced
 Nullable: next_fire_at_ms
 Errors: invalid_input, payload_too_large, invalid_lane_id, invalid_schedule, invalid_policy, invalid_capabilities, invalid_tag_key, quota_policy_not_found, budget_not_found, schedule_conflict$$;
+
+-- Makes the lane and the queue that the executions of a schedule enter, so that firing it does not wait for a concurrent
+-- creation of them. They are never removed.
+create or replace function ff__schedule_queue(s ff_submission, p_now_ms bigint) returns void
+language plpgsql volatile
+as $$
+begin
+    insert into ff_lane_registry (lane_id, state, state_changed_at_ms, registered_at_ms, registered_by)
+    values (s.lane_id, 'active', p_now_ms, p_now_ms, 'create_schedule')
+    on conflict do nothing;
+    perform ff__queue(s.lane_id, s.namespace, s.limited, s.caps_key, s.required_capabilities);
+end
+$$;

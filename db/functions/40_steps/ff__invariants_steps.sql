@@ -7,7 +7,7 @@ begin
     return query
     select 'step_orphan', s.execution_id::text, format('%s steps', count(*))
       from ff_step s
-     where not exists (select from ff_exec_core c where c.execution_id = s.execution_id)
+     where not exists (select from ff_execution c where c.execution_id = s.execution_id)
      group by s.execution_id
     union all
     select 'step_order', s.execution_id::text, format('%s steps, numbered from %s to %s', count(*), min(s.ordinal),
@@ -25,7 +25,7 @@ begin
     select 'step_attempt', s.execution_id::text, format('step %s names attempt %s and epoch %s', s.ordinal,
                                                         s.attempt_index, s.lease_epoch)
       from ff_step s
-      join ff_exec_core c on c.execution_id = s.execution_id
+      join ff_execution c on c.execution_id = s.execution_id
       left join ff_attempt a on a.execution_id = s.execution_id and a.attempt_index = s.attempt_index
      where a.execution_id is null or s.lease_epoch > a.lease_epoch;
 end

@@ -28,7 +28,7 @@ begin
     if p_result is not null then
         perform ff__check_size('max_step_result_bytes', 'result', p_result);
     end if;
-    e := ff__fence_handle(p_handle);
+    e := ff__fence(ff__decode_handle(p_handle));
 
     select x.* into s from ff_step x where x.execution_id = e.execution_id and x.name = p_name;
     if found then

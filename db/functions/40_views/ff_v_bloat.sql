@@ -26,7 +26,7 @@ select c.relname::text as table_name,
                           current_setting('autovacuum_vacuum_scale_factor'))::float8
                * greatest(c.reltuples, 0) as threshold
           from pg_options_to_table(c.reloptions) o) v
- where c.relnamespace = (select x.relnamespace from pg_class x where x.oid = 'ff_exec_core'::regclass)
+ where c.relnamespace = (select x.relnamespace from pg_class x where x.oid = 'ff_execution'::regclass)
    and c.relname like E'ff\\_%' and c.relkind = 'r';
 
 comment on view ff_v_bloat is

@@ -1,28 +1,29 @@
--- Executions as people look at them: the hot row and the input row. Columns are named one by one, so that a new one in
--- a table changes nothing here. Tables are read with the rights of the view's owner, but functions are called with
--- those of the reader: only PostgreSQL's own are, so that SELECT on the view is all that it takes. No security_barrier:
--- the view hides columns, not rows, and conditions must get through to the indexes.
+-- Executions as people look at them. Columns are named one by one, so that a new one in a table changes nothing here. Tables
+-- are read with the rights of the view's owner, but functions are called with those of the reader: only PostgreSQL's own are,
+-- so that SELECT on the view is all that it takes. No security_barrier: the view hides columns, not rows, and conditions must
+-- get through to the indexes. For that the lane is compared twice: a condition on it selects queues, too.
 create or replace view ff_v_execution as
-select '{fp:' || get_byte(uuid_send(i.execution_id), 15)::text || '}:' || i.execution_id::text as execution_id,
+select '{fp:' || get_byte(uuid_send(c.execution_id), 15)::text || '}:' || c.execution_id::text as execution_id,
        c.execution_id as execution_uuid,
        c.namespace,
        c.lane_id,
-       i.execution_kind,
-       c.public_state,
+       c.execution_kind,
+       w.public_state,
        c.priority,
-       i.created_at,
+       to_timestamp(c.created_at_ms / 1000::float8) as created_at,
        to_timestamp(c.started_at_ms / 1000::float8) as started_at,
        to_timestamp(c.terminal_at_ms / 1000::float8) as terminal_at,
-       c.lifecycle_phase,
-       c.ownership_state,
-       c.eligibility_state,
-       c.blocking_reason,
+       w.lifecycle_phase,
+       w.ownership_state,
+       w.eligibility_state,
+       w.blocking_reason,
        c.blocking_detail,
-       c.terminal_outcome,
-       c.attempt_state,
+       w.terminal_outcome,
+       case when c.terminal_at_ms is not null and c.total_attempt_count = 0 then 'none' else w.attempt_state end as attempt_state,
+       r.lane_id as ready_on,
+       c.due_at_ms is not null as timed,
        c.flow_id,
-       c.flow_stopped,
-       c.current_attempt_index,
+       c.attempt_index as current_attempt_index,
        c.total_attempt_count,
        c.retry_count,
        c.lease_reclaim_count,
@@ -30,10 +31,10 @@ select '{fp:' || get_byte(uuid_send(i.execution_id), 15)::text || '}:' || i.exec
        c.lease_epoch,
        to_timestamp(c.lease_acquired_at_ms / 1000::float8) as lease_acquired_at,
        to_timestamp(c.lease_renewed_at_ms / 1000::float8) as lease_renewed_at,
-       to_timestamp(c.lease_expires_at_ms / 1000::float8) as lease_expires_at,
-       c.lease_revoke_reason,
-       c.worker_id,
-       c.worker_instance_id,
+       case when w.lifecycle_phase = 'active' then to_timestamp(c.lease_expires_at_ms / 1000::float8) end as lease_expires_at,
+       case when w.lifecycle_phase = 'active' then c.lease_revoke_reason end as lease_revoke_reason,
+       case when w.lifecycle_phase = 'active' then c.worker_id end as worker_id,
+       case when w.lifecycle_phase = 'active' then c.worker_instance_id end as worker_instance_id,
        to_timestamp(c.delay_until_ms / 1000::float8) as delay_until,
        to_timestamp(c.not_before_ms / 1000::float8) as not_before,
        to_timestamp(c.deadline_at_ms / 1000::float8) as deadline_at,
@@ -45,29 +46,32 @@ select '{fp:' || get_byte(uuid_send(i.execution_id), 15)::text || '}:' || i.exec
        c.failure_category,
        c.cancellation_reason,
        c.cancelled_by,
-       i.creator,
-       i.tags,
-       i.required_capabilities,
-       i.policy,
-       octet_length(i.payload) as payload_bytes,
+       c.creator,
+       c.tags,
+       q.required_capabilities,
+       coalesce(c.policy, jsonb '{"max_reclaim_count": 100, "max_replay_count": 10, "dedup_window_ms": 604800000, "max_signals_per_execution": 10000}') as policy,
+       octet_length(c.payload) as payload_bytes,
        to_timestamp(c.last_transition_at_ms / 1000::float8) as last_transition_at,
        to_timestamp(c.last_mutation_at_ms / 1000::float8) as last_mutation_at
-  from ff_exec_core c
-  join ff_exec_input i on i.execution_id = c.execution_id;
+  from ff_execution c
+  join ff_state_word w on w.state = c.state
+  join ff_queue q on q.queue_id = c.queue_id and q.lane_id = c.lane_id
+  left join ff_queue r on r.queue_id = c.ready_in;
 
 comment on view ff_v_execution is
 $$Executions: state, times, attempts, lease, what they wait for. One row each.
-Fast: execution_uuid = .., order by created_at desc limit .., flow_id = .., tags @> .. and tags <> '{}'; what is
-ready on a lane by lane_id = .. and blocking_reason = 'waiting_for_worker' and not flow_stopped.$$;
+Fast: execution_uuid = .., order by execution_uuid desc limit .., flow_id = .., tags @> ..; what can be claimed on a lane
+by ready_on = ..; what runs or is delayed on one by lane_id = .. and timed.$$;
 comment on column ff_v_execution.execution_id is 'The execution''s id as functions take and return it.';
 comment on column ff_v_execution.execution_uuid is
-    'The uuid in execution_id, which the indexes are on: compare it with right(id, 36)::uuid.';
+    'The uuid in execution_id, which the indexes are on: compare it with right(id, 36)::uuid. Ids made by the engine are in '
+    'the order of time.';
 comment on column ff_v_execution.namespace is 'The namespace it was submitted to.';
 comment on column ff_v_execution.lane_id is 'The lane it waits on.';
 comment on column ff_v_execution.execution_kind is 'What the submitter calls this kind of work.';
 comment on column ff_v_execution.public_state is 'The state in one word; docs/states.md explains each.';
 comment on column ff_v_execution.priority is 'Higher goes first.';
-comment on column ff_v_execution.created_at is 'When it was submitted. Ordering by it uses an index.';
+comment on column ff_v_execution.created_at is 'When it was submitted. To page by it, order by execution_uuid.';
 comment on column ff_v_execution.started_at is 'When it was first claimed.';
 comment on column ff_v_execution.terminal_at is 'When it ended; NULL while it lives.';
 comment on column ff_v_execution.lifecycle_phase is 'State vector: runnable, active, suspended or terminal.';
@@ -77,9 +81,11 @@ comment on column ff_v_execution.blocking_reason is 'State vector: what it waits
 comment on column ff_v_execution.blocking_detail is 'More on what it waits for.';
 comment on column ff_v_execution.terminal_outcome is 'State vector: how it ended, or none.';
 comment on column ff_v_execution.attempt_state is 'State vector: how its current attempt stands.';
+comment on column ff_v_execution.ready_on is
+    'Its lane, while a claim can take it as it stands; NULL: it cannot.';
+comment on column ff_v_execution.timed is
+    'It is leased, delayed, reserved by a grant, or parked by a limit.';
 comment on column ff_v_execution.flow_id is 'The flow it is a member of.';
-comment on column ff_v_execution.flow_stopped is
-    'Its flow does not let its members be claimed: it is still being built, or was cancelled.';
 comment on column ff_v_execution.current_attempt_index is
     'The number of the latest attempt, from 0; NULL before the first claim.';
 comment on column ff_v_execution.total_attempt_count is 'How many attempts were begun.';
@@ -106,7 +112,7 @@ comment on column ff_v_execution.failure_category is 'The category of that failu
 comment on column ff_v_execution.cancellation_reason is 'Why it was cancelled.';
 comment on column ff_v_execution.cancelled_by is 'Who cancelled it.';
 comment on column ff_v_execution.creator is 'Who submitted it.';
-comment on column ff_v_execution.tags is 'Its tags.';
+comment on column ff_v_execution.tags is 'Its tags; NULL: none.';
 comment on column ff_v_execution.required_capabilities is 'What a worker must be able to do to claim it.';
 comment on column ff_v_execution.policy is 'Retries, timeouts and the rest, as they were frozen when it was submitted.';
 comment on column ff_v_execution.payload_bytes is 'The size of its payload; ff_read_execution_context returns it.';

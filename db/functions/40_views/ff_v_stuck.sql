@@ -4,48 +4,24 @@
 -- The clock is a row of the FROM list: ff_now_ms() in a condition would keep indexes from being used.
 -- Calls in what_to_do can be run as they stand. In the arms it is a format: %1$L is the execution, %2$L the flow.
 create or replace view ff_v_stuck as
-with recursive clock as materialized (
+with clock as materialized (
     select @extschema@.ff_now_ms() as ms
-), head as (
-    -- Each lane and capability set that has ready work, apart what is limited, by one probe of the index each.
-    (select c.lane_id, c.limited, c.caps_key
-       from ff_exec_core c
-      where c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-      order by c.lane_id, c.limited, c.caps_key limit 1)
-    union all
-    select n.lane_id, n.limited, n.caps_key
-      from head h
+), ready as materialized (
+    -- The first in line of each lane and capability set, limited or not, of all namespaces.
+    select distinct on (q.lane_id, q.caps_key) q.lane_id, l.state as lane_state, l.state_reason, l.state_changed_at_ms,
+           x.execution_id, x.since_ms, q.required_capabilities as capabilities,
+           least(sum(y.waiting) over (partition by q.lane_id, q.caps_key), 10000)::bigint as waiting
+      from ff_queue q
+      join ff_lane_registry l on l.lane_id = q.lane_id
      cross join lateral (
-            select c.lane_id, c.limited, c.caps_key
-              from ff_exec_core c
-             where c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-               and (c.lane_id, c.limited, c.caps_key) > (h.lane_id, h.limited, h.caps_key)
-             order by c.lane_id, c.limited, c.caps_key limit 1) n
-), first as (
-    -- Who is first in line, limited or not.
-    select distinct on (h.lane_id, h.caps_key) h.lane_id, x.execution_id, x.since_ms,
-           least(sum(y.waiting) over (partition by h.lane_id, h.caps_key), 10000)::bigint as waiting
-      from head h
-     cross join lateral (
-            select c.execution_id, c.priority, c.created_at_ms, c.last_transition_at_ms as since_ms
-              from ff_exec_core c
-             where c.lane_id = h.lane_id and c.limited = h.limited and c.caps_key = h.caps_key
-               and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-             order by c.priority desc, c.created_at_ms, c.execution_id limit 1) x
+            select c.execution_id, c.rank, c.last_transition_at_ms as since_ms
+              from ff_execution c
+             where c.ready_in = q.queue_id
+             order by c.rank limit 1) x
      cross join lateral (
             select count(*) as waiting
-              from (select from ff_exec_core c
-                     where c.lane_id = h.lane_id and c.limited = h.limited and c.caps_key = h.caps_key
-                       and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-                     limit 10000) z) y
-     order by h.lane_id, h.caps_key, x.priority desc, x.created_at_ms, x.execution_id
-), ready as materialized (
-    select f.lane_id, l.state as lane_state, l.state_reason, l.state_changed_at_ms, f.execution_id, f.since_ms,
-           -- A scalar, so that no plan joins with all inputs.
-           (select i.required_capabilities from ff_exec_input i where i.execution_id = f.execution_id) as capabilities,
-           f.waiting
-      from first f
-      join ff_lane_registry l on l.lane_id = f.lane_id
+              from (select from ff_execution c where c.ready_in = q.queue_id limit 10000) z) y
+     order by q.lane_id, q.caps_key, x.rank
 ), stopped as (
     select l.lane_id,
            replace(format('ff_set_lane_state(%L, ''active'') when the reason is gone', l.lane_id), '%', '%%')
@@ -54,19 +30,20 @@ with recursive clock as materialized (
      where l.state in ('paused', 'disabled')
 ), parked as materialized (
     -- One look for three kinds, and none unless one of them is asked for.
-    select c.eligibility_state, c.lane_id, c.quota_policy_id, c.budget_ids, count(*) as waiting,
+    select w.place, c.lane_id, c.quota_policy_id, c.budget_ids, count(*) as waiting,
            min(c.execution_id::text) as execution_id, min(c.last_transition_at_ms) as since_ms,
            coalesce(': ' || min(c.blocking_detail), '') as detail
-      from (select x.eligibility_state, x.lane_id, x.quota_policy_id, x.budget_ids, x.execution_id, x.last_transition_at_ms,
+      from (select x.state, x.lane_id, x.quota_policy_id, x.budget_ids, x.execution_id, x.last_transition_at_ms,
                    x.blocking_detail
-              from ff_exec_core x
-             where x.limited and x.eligibility_state in ('blocked_by_quota', 'blocked_by_budget')
+              from ff_execution x
+             where x.limited and x.terminal_at_ms is null and x.state between 'quota' and 'budget_resume'
              union all
-            select x.eligibility_state, x.lane_id, x.quota_policy_id, x.budget_ids, x.execution_id, x.last_transition_at_ms,
+            select x.state, x.lane_id, x.quota_policy_id, x.budget_ids, x.execution_id, x.last_transition_at_ms,
                    x.blocking_detail
-              from ff_exec_core x
-             where x.eligibility_state = 'blocked_by_operator') c
-     group by c.eligibility_state, c.lane_id, c.quota_policy_id, c.budget_ids
+              from ff_execution x
+             where x.state between 'held' and 'held_resume') c
+      join ff_state_word w on w.state = c.state
+     group by w.place, c.lane_id, c.quota_policy_id, c.budget_ids
 ), found (kind, lane_id, execution_id, flow_id, waiting, since_ms, waits_for, what_to_do) as (
     select 'lane_stopped', r.lane_id, min(r.execution_id::text)::uuid, null::uuid, sum(r.waiting)::bigint,
            min(r.state_changed_at_ms),
@@ -100,23 +77,26 @@ with recursive clock as materialized (
                     where w.lanes @> array[r.lane_id] and w.capabilities @> r.capabilities
                       and w.last_heartbeat_ms + w.liveness_ttl_ms > t.ms)
     union all
-    select case c.ownership_state when 'leased' then 'lease_lapsed' else 'delay_over' end, c.lane_id, c.execution_id,
+    select case c.state when 'leased' then 'lease_lapsed' else 'delay_over' end, c.lane_id, c.execution_id,
            c.flow_id, 1, c.since_ms,
-           'a claim on this lane: ' || case c.ownership_state
+           'a claim on this lane: ' || case c.state
                when 'leased' then c.worker_instance_id || ' let its lease run out' else 'its delay is over' end,
            coalesce(x.what_to_do, 'start a worker for this lane, or ff_tick()')
       from clock t
      cross join ff_lane_registry l
       left join stopped x on x.lane_id = l.lane_id
      cross join lateral (
-            select c.ownership_state, c.lane_id, c.execution_id, c.flow_id, c.worker_instance_id,
-                   coalesce(c.lease_expires_at_ms, c.delay_until_ms) as since_ms
-              from ff_exec_core c
-             where c.lane_id = l.lane_id
-               and (c.ownership_state = 'leased' or c.eligibility_state = 'not_eligible_until_time')
-               and coalesce(c.lease_check_at_ms, c.delay_until_ms) <= t.ms - 60000
-               and coalesce(c.lease_expires_at_ms, c.delay_until_ms) <= t.ms - 60000
-             order by coalesce(c.lease_check_at_ms, c.delay_until_ms) limit 100) c
+            select c.state, c.lane_id, c.execution_id, c.flow_id, c.worker_instance_id, c.since_ms
+              from ff_queue q
+             cross join lateral (
+                    select c.state, c.lane_id, c.execution_id, c.flow_id, c.worker_instance_id, c.due_at_ms,
+                           case c.state when 'leased' then c.lease_expires_at_ms else c.delay_until_ms end as since_ms
+                      from ff_execution c
+                     where c.queue_id = q.queue_id and c.due_at_ms <= t.ms - 60000
+                       and case c.state when 'leased' then c.lease_expires_at_ms else c.delay_until_ms end <= t.ms - 60000
+                     order by c.due_at_ms limit 100) c
+             where q.lane_id = l.lane_id
+             order by c.due_at_ms limit 100) c
     union all
     select 'retry_far_away', c.lane_id, c.execution_id, c.flow_id, 1, c.last_transition_at_ms,
            'its next attempt, in ' || make_interval(secs => (c.delay_until_ms - t.ms) / 1000)::text
@@ -126,31 +106,31 @@ with recursive clock as materialized (
      cross join ff_lane_registry l
      cross join lateral (
             select c.lane_id, c.execution_id, c.flow_id, c.last_transition_at_ms, c.delay_until_ms, c.failure_reason
-              from ff_exec_core c
-             where c.lane_id = l.lane_id
-               and (c.ownership_state = 'leased' or c.eligibility_state = 'not_eligible_until_time')
-               and coalesce(c.lease_check_at_ms, c.delay_until_ms) > t.ms + 3600000
-               and c.blocking_reason = 'waiting_for_retry_backoff'
-             order by coalesce(c.lease_check_at_ms, c.delay_until_ms) desc limit 100) c
+              from ff_queue q
+             cross join lateral (
+                    select c.lane_id, c.execution_id, c.flow_id, c.last_transition_at_ms, c.delay_until_ms, c.failure_reason
+                      from ff_execution c
+                     where c.queue_id = q.queue_id and c.due_at_ms > t.ms + 3600000 and c.due_at_ms < 253402300799999
+                       and c.state = 'backoff_retry'
+                     order by c.due_at_ms desc limit 100) c
+             where q.lane_id = l.lane_id
+             order by c.delay_until_ms desc limit 100) c
     union all
     -- A put-off is a delay of at most five minutes whose reason was written as progress under the same lease.
     select 'put_off', c.lane_id, min(c.execution_id::text)::uuid, null, count(*), min(c.last_transition_at_ms),
-           'a worker that can run it: ' || min(a.progress_message),
+           'a worker that can run it: ' || min(c.progress_message),
            'deploy code that can run it, or ff_cancel_execution(%1$L)'
       from clock t
-     cross join ff_lane_registry l
+     cross join ff_queue q
      cross join lateral (
-            select c.lane_id, c.execution_id, c.current_attempt_index, c.last_transition_at_ms
-              from ff_exec_core c
-             where c.lane_id = l.lane_id
-               and (c.ownership_state = 'leased' or c.eligibility_state = 'not_eligible_until_time')
-               and coalesce(c.lease_check_at_ms, c.delay_until_ms) between t.ms - 3600000 and t.ms + 300000
-               and c.blocking_reason = 'waiting_for_delay' and c.attempt_state = 'attempt_interrupted'
-             order by coalesce(c.lease_check_at_ms, c.delay_until_ms) limit 1000) c
-      join ff_attempt a on a.execution_id = c.execution_id and a.attempt_index = c.current_attempt_index
-     where a.progress_message ~ '^put off [0-9]+ times: '
-       and a.progress_updated_at_ms >= coalesce(a.resumed_at_ms, a.started_at_ms)
-     group by c.lane_id, regexp_replace(a.progress_message, '^put off [0-9]+ times: ', '')
+            select c.lane_id, c.execution_id, c.last_transition_at_ms, c.progress_message, c.progress_updated_at_ms,
+                   coalesce(c.attempt_resumed_at_ms, c.attempt_started_at_ms) as claimed_at_ms
+              from ff_execution c
+             where c.queue_id = q.queue_id and c.due_at_ms between t.ms - 3600000 and t.ms + 300000
+               and c.state = 'delayed_resume'
+             order by c.due_at_ms limit 1000) c
+     where c.progress_message ~ '^put off [0-9]+ times: ' and c.progress_updated_at_ms >= c.claimed_at_ms
+     group by c.lane_id, regexp_replace(c.progress_message, '^put off [0-9]+ times: ', '')
     union all
     select 'deadline_passed', c.lane_id, c.execution_id, c.flow_id, 1, c.since_ms,
            'somebody to end it: its time is over',
@@ -160,9 +140,9 @@ with recursive clock as materialized (
      cross join lateral (
             select c.lane_id, c.execution_id, c.flow_id, c.deadline_at_ms,
                    least(c.deadline_at_ms, c.attempt_timeout_at_ms) as since_ms
-              from ff_exec_core c
+              from ff_execution c
              where (c.deadline_at_ms is not null or c.attempt_timeout_at_ms is not null)
-               and c.lifecycle_phase <> 'terminal'
+               and c.terminal_at_ms is null
                and least(c.deadline_at_ms, c.attempt_timeout_at_ms) <= t.ms - 60000
              order by least(c.deadline_at_ms, c.attempt_timeout_at_ms) limit 100) c
     union all
@@ -177,7 +157,7 @@ with recursive clock as materialized (
              where s.closed_at_ms is null and s.timeout_at_ms is null
                and (s.suspended_at_ms <= t.ms - 86400000 or s.escalated_at_ms is not null)
              order by s.suspended_at_ms, s.execution_id limit 100) s
-      join ff_exec_core c on c.execution_id = s.execution_id
+      join ff_execution c on c.execution_id = s.execution_id
     union all
     select 'suspension_overdue', c.lane_id, s.execution_id, c.flow_id, 1, s.timeout_at_ms,
            'somebody to end it: its timeout has passed', 'ff_tick(), or ff_expire_suspension(%1$L)'
@@ -187,7 +167,7 @@ with recursive clock as materialized (
               from ff_suspension s
              where s.closed_at_ms is null and s.timeout_at_ms <= t.ms - 60000
              order by s.timeout_at_ms limit 100) s
-      join ff_exec_core c on c.execution_id = s.execution_id
+      join ff_execution c on c.execution_id = s.execution_id
     union all
     select 'flow_not_started', null, null, f.flow_id, f.node_count, f.created_at_ms,
            'ff_start_flow: ' || f.node_count || ' members of ' || f.flow_kind || ' cannot be claimed before',
@@ -218,19 +198,19 @@ with recursive clock as materialized (
            'quota policy ' || coalesce(p.quota_policy_id, '?') || min(p.detail),
            'wait for its window, raise its limits, or detach it'
       from parked p
-     where p.eligibility_state = 'blocked_by_quota'
+     where p.place = 'quota'
      group by p.lane_id, p.quota_policy_id
     union all
     select 'parked_by_budget', p.lane_id, min(p.execution_id)::uuid, null, sum(p.waiting)::bigint, min(p.since_ms),
            'a budget' || min(p.detail), 'wait for its reset, reset it, or raise its limits'
       from parked p
-     where p.eligibility_state = 'blocked_by_budget'
+     where p.place = 'budget'
      group by p.lane_id, p.budget_ids
     union all
     select 'held_by_operator', p.lane_id, min(p.execution_id)::uuid, null, sum(p.waiting)::bigint, min(p.since_ms),
            'an operator' || min(p.detail), 'unblock it when the reason is gone, or cancel it'
       from parked p
-     where p.eligibility_state = 'blocked_by_operator'
+     where p.place = 'held'
      group by p.lane_id
     union all
     select 'schedule_late', s.lane_id, null, null, 1, s.due_at_ms,

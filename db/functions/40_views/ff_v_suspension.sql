@@ -24,7 +24,7 @@ select s.suspension_id,
        s.resume_trigger,
        s.resumed_by
   from ff_suspension s
-  join ff_exec_core c on c.execution_id = s.execution_id;
+  join ff_execution c on c.execution_id = s.execution_id;
 
 comment on view ff_v_suspension is
 $$Suspensions, open and closed: what an execution waits or waited for, since when, until when. One row each. No token.
