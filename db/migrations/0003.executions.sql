@@ -15,7 +15,8 @@ create type ff_fence as (
 -- What an operation knows of an execution it has locked: the columns that decide, and its own time and place in the
 -- event order. granted says whether it has a grant (live or not), loose_ends whether waitpoints or a stream hang off it,
 -- limited whether a quota policy, budgets or a reservation do;
--- tags are NULL until somebody needs those of a tagged one; handle_kind and attempt_type are what a mint gave. Narrow on purpose: every column that is carried costs on every call. Internal.
+-- tags are NULL until an operation needs those of a tagged one; handle_kind and attempt_type are what a mint gave. Narrow on
+-- purpose: every column that is carried costs on every call. Internal.
 create type ff_exec as (
     execution_id          uuid,
     partition_key         smallint,

@@ -1,4 +1,4 @@
--- No SECURITY DEFINER and no SET, for it commits: whoever calls it needs the right to call ff_tick, which it names with its
+-- No SECURITY DEFINER and no SET, because it commits: the caller needs the right to call ff_tick, which it names with its
 -- schema. The steps are known from ff_tick, as callers have no right on the table.
 create or replace procedure ff_run_maintenance(p_max_ms int default 60000)
 language plpgsql
