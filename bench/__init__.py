@@ -1,1 +1,1 @@
-"""Speed, as ratios taken back to back in one run. Never part of the tests."""
+"""Benchmarks: ratios measured side by side in one run. Not part of the tests."""

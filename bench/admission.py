@@ -1,4 +1,4 @@
-"""Admission: how fast one policy lets work through, and what a full one costs the others on its lane."""
+"""Admission: the throughput of one policy, and the cost of a full policy for other work on its lane."""
 
 import argparse
 import statistics
@@ -15,8 +15,7 @@ from pyff.postgres import temporary
 
 CROWD = 100_000
 READY = """
-    select count(*) from ff_v_execution e
-     where e.lane_id = 'crowded' and e.blocking_reason = 'waiting_for_worker' and e.quota_policy_id is not null
+    select count(*) from ff_v_execution e where e.ready_on = 'crowded' and e.quota_policy_id is not null
 """
 
 
@@ -131,7 +130,7 @@ def _park(conn: Connection, engine: Engine) -> None:
 
 
 def _compare(engine: Engine, when: str, seconds: float) -> None:
-    """In turns on both lanes, so that what else the machine does affects both."""
+    """Alternates between both lanes, so that other load on the machine affects both."""
     taken: dict[str, list[float]] = {"alone": [], "crowded": []}
     until = time.monotonic() + seconds
     while time.monotonic() < until or len(taken["crowded"]) < 2:  # a percentile needs two

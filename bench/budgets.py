@@ -1,7 +1,7 @@
 """Usage reports per second, on one hot budget and on 16, against the limit: an update of one counter of that row.
 
-A report checks the fence of its lease and adds to a dimension under the budget's lock. On one budget, reports and limit
-alike wait for the commit of the one before.
+A report checks the fence of its lease and adds to a dimension under the budget's lock. On one budget, both reports and
+the limit wait for the previous commit.
 """
 
 import argparse

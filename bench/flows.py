@@ -1,4 +1,4 @@
-"""Flows: a chain that passes its ends on, a race that is cancelled, a large graph that is submitted and cancelled."""
+"""Flows: a chain, a race that is cancelled, a large graph that is submitted and cancelled."""
 
 import argparse
 import statistics

@@ -1,4 +1,4 @@
-"""What the kernel knows of the machine and of processes."""
+"""Figures of the machine and of processes, from the kernel."""
 
 import os
 import platform
@@ -12,7 +12,7 @@ def megabytes(pid: int) -> float:
 
 
 def family(pid: int) -> list[int]:
-    """A process and all that descend from it."""
+    """A process and all its descendants."""
     found = [pid]
     for path in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
@@ -63,7 +63,7 @@ def machine() -> dict[str, str]:
 
 
 def load() -> float:
-    """How many others wanted a core in the last minute."""
+    """The load average of the last minute."""
     return os.getloadavg()[0]
 
 

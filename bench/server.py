@@ -1,4 +1,4 @@
-"""The server that the benchmarks run on, and pgbench on it. Tables are reached through functions and views only."""
+"""The server of the benchmarks, and pgbench on it. Tables are accessed through functions and views only."""
 
 import os
 import subprocess
@@ -116,7 +116,7 @@ def pgbench(conn: Connection, script: str, clients: int, seconds: int) -> Run:
 
 
 def best_of_turns(rounds: int, runs: Sequence[Callable[[], Run]]) -> list[Run]:
-    """Runs them in turns, `rounds` times; of each the fastest."""
+    """Runs them alternately, `rounds` times; returns the fastest run of each."""
     found = [[run() for run in runs] for _ in range(rounds)]
     return [max(same, key=lambda run: run.per_s) for same in zip(*found, strict=True)]
 
@@ -131,7 +131,7 @@ def server_seconds(server: TemporaryServer) -> float:
 
 
 def check(conn: Connection) -> None:
-    """Figures of a database whose invariants are broken mean nothing."""
+    """Exits if an invariant is violated: the figures would be meaningless."""
     broken = conn.execute("select * from ff_check_invariants()").fetchall()
     if broken:
         sys.exit(f"the invariants are broken: {broken[:3]}")

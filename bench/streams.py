@@ -1,4 +1,4 @@
-"""Streams and events: appends per second, what events cost a transition, how long an event takes to its subscriber."""
+"""Streams and events: appends per second, the cost of events per transition, the latency to a subscriber."""
 
 import argparse
 import statistics

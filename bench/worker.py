@@ -22,8 +22,7 @@ STARTED: dict[int, float] = {}
 """When which call got there: by its number, so that no call is taken for another."""
 TOKENS: dict[int, Token] = {}
 READY = """
-    select exists (select from ff_v_execution e
-                    where e.lane_id = 'bench' and e.blocking_reason = 'waiting_for_worker' and not e.flow_stopped)
+    select exists (select from ff_v_execution e where e.ready_on = 'bench')
 """
 ENDED = """
     select count(*) filter (where e.public_state = 'completed'),

@@ -1,10 +1,10 @@
-"""Counts finished work per outcome, exactly once, whatever dies in between.
+"""Counts finished work per outcome, exactly once, even if the program is killed.
 
     PYFF_DSN=... python examples/exactly_once.py            # until Ctrl-C
-    PYFF_DSN=... python examples/exactly_once.py --drain    # what is there now
+    PYFF_DSN=... python examples/exactly_once.py --drain    # only the events so far
 
 Kill it at any moment and start it again: the table `finished` and the cursor are committed together, so no event
-is counted twice and none is left out. The engine needs to know nothing about it.
+is counted twice and none is left out.
 """
 
 import os

@@ -3,8 +3,8 @@
     PYFF_DSN=... python examples/llm_budget.py
 
 Every prompt is an execution of a flow; a summary waits for all of them, however they end. The prompts share a budget
-with `cancel_pending`: the first call that would pass the limit is refused, prompts that have not begun are cancelled,
-and the summary runs on what is there. The model is made up, the engine is real.
+with `cancel_pending`: the first call that would pass the limit is rejected, prompts that have not begun are cancelled,
+and the summary runs on the answers so far. The model is simulated.
 """
 
 import os
@@ -20,7 +20,7 @@ TOKENS = 10_500
 
 
 def model(prompt: str) -> tuple[str, int]:
-    """An answer and what it cost."""
+    """Returns an answer and its number of tokens."""
     return prompt.upper(), 700 + 20 * len(prompt)
 
 
@@ -30,7 +30,7 @@ def work(dsn: str, lane: str, budget: str, name: str) -> None:
         while task := engine.claim(lane, name, name):
             prompt = (task.payload or b"").decode()
             answer, tokens = model(prompt)
-            # Reported once, also if the call is repeated: the key names the attempt.
+            # The key identifies the attempt, so a repeated report counts once.
             key = f"{task.execution_id}/{task.attempt_index}"
             usage = engine.report_usage(task.handle, budget, {"tokens": tokens}, dedup_key=key)
             if usage.applied:
@@ -59,7 +59,7 @@ def main(dsn: str) -> None:
         with ThreadPoolExecutor(WORKERS) as pool:
             list(pool.map(lambda n: work(dsn, lane, budget, f"worker-{n}"), range(WORKERS)))
 
-        # Maintenance does this within a second, where it runs.
+        # If maintenance runs, it does this within a second.
         while engine.sweep_budget_breaches().more:
             continue
         summary = engine.claim(summaries, "summary", "summary-1")

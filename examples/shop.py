@@ -1,9 +1,10 @@
-"""A small shop: orders are charged, large ones after an approval, and shipped by children.
+"""A small shop: orders are charged (large ones after an approval) and shipped by child executions.
 
-    PYFF_DSN=... python examples/shop.py                          # submits, works and approves, all by itself
-    PYFF_DSN=... PYTHONPATH=examples pyff worker shop:app         # only works
+    PYFF_DSN=... python examples/shop.py                          # submits, runs and approves orders
+    PYFF_DSN=... PYTHONPATH=examples pyff worker shop:app         # only runs them
 
-The order and its charge are committed together. Kill it wherever you like and start it again: nothing is charged twice.
+The order and its charge task are committed together. It can be killed at any point and restarted: no order is charged
+twice.
 """
 
 import dataclasses
@@ -42,7 +43,7 @@ def book(conn: psycopg.Connection[tuple[object, ...]], order: Order) -> None:
 
 
 def ask(token: Token) -> None:
-    """Here a mail would go out, with the token in a link."""
+    """Stands for a mail with the token in a link."""
     with psycopg.connect(os.environ["PYFF_DSN"]) as conn:
         conn.execute("insert into shop_mail values (%s)", [token.url_param])
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """Imports on demand: the command line should not wait for what it does not use."""
+        """Imports on demand, so that the command line starts quickly."""
         if not name.startswith("_"):
             for home in _HOMES:
                 module = import_module(f"pyff.{home}")

@@ -7,8 +7,10 @@ from types import FrameType
 
 
 def run() -> int:
-    """The command line as a process. Ctrl-c while it is still loading ends it at once: nothing has begun."""
-    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # else whoever started us ignores it
+    """Runs the command line. Ctrl-c during the imports exits at once, without a traceback."""
+    ours = (
+        signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )  # else the parent process ignores SIGINT
     if ours:
         signal.signal(signal.SIGINT, _leave)
     from pyff.cli import main

@@ -1,4 +1,4 @@
-"""Where the SQL lives: inside the installed package, or beside it in a checkout."""
+"""The directory of the SQL files: inside the installed package, or beside it in a checkout."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 # Written by hand. `python -m pyff.codegen` generates follow.py from this file.
-"""Reading on as things happen: a doorbell wakes the reader; it polls too, which alone would be enough."""
+"""Follows events and frames: by polling, and sooner when a notification wakes the reader."""
 
 import asyncio
 import math
@@ -15,32 +15,32 @@ from psycopg_pool import PoolClosed
 from pyff._generated.async_methods import AsyncMethods
 from pyff._generated.results import FrameRow, ReadEventsRow
 from pyff.listener import AsyncDoorbell
-from pyff.swallowed import SwallowedCancel
+from pyff.lost_cancel import LostCancel
 
-SOON = 0.05  # seconds: after a wake-up, what rang may not be readable yet
+REREAD_S = 0.05  # seconds: after a notification, its event may not be readable yet
 WATCH_MS = 60_000
 MAX_WATCH_MS = 86_400_000
 REFUSED = re.compile(
     "FATAL: .*(does not exist|authentication failed|no pg_hba.conf entry|permission denied)|no password supplied"
 )
-"""How a server says that it will not let one in. There is no SQLSTATE yet; in another language patience decides."""
+"""A rejected login: there is no SQLSTATE yet. In another language of messages, it is retried until patience_s ends."""
 
 
 class Patience:
-    """How long a reader puts up with a server that does not answer."""
+    """How long a reader retries an unreachable server."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._since: float | None = None
 
-    def spend(self, error: psycopg.OperationalError) -> bool:
-        """Whether there is some left, after another failure. None for one that time does not heal."""
+    def allows(self, error: psycopg.OperationalError) -> bool:
+        """Whether to retry after this failure. False for a permanent failure."""
         if isinstance(error, PoolClosed) or REFUSED.search(str(error)):
             return False
         self._since = self._since or time.monotonic()
         return time.monotonic() - self._since < self._seconds
 
-    def restore(self) -> None:
+    def reset(self) -> None:
         self._since = None
 
 
@@ -58,21 +58,21 @@ async def events(
 ) -> AsyncGenerator[ReadEventsRow, None]:
     cursor = after
     pause = poll_s
-    swallowed = SwallowedCancel()
+    lost_cancel = LostCancel()
     with bell:
         while True:
             try:
                 if cursor is None and filters["family"] is None:
-                    # Families are trimmed to different places: only from here on can all of them be resumed.
+                    # Families are trimmed to different positions: only from here can all of them be resumed.
                     cursor = (await engine.event_cursor(at="oldest")).cursor
                 *found, mark = await engine.read_events(after=cursor, limit=limit, watermark=True, **filters)
             except psycopg.OperationalError as error:
-                if not patience.spend(error):
+                if not patience.allows(error):
                     raise
                 await asyncio.sleep(min(poll_s, 1.0))
                 continue
-            patience.restore()
-            swallowed.check()
+            patience.reset()
+            lost_cancel.check()
             for event in found:
                 cursor = event.cursor
                 yield event
@@ -83,9 +83,9 @@ async def events(
                 continue
             if not follow:
                 return
-            # What rang may still be above the horizon: look again soon, then less and less often.
-            rung = await bell.wait(pause)
-            pause = min(SOON if rung else 2 * pause, poll_s)
+            # The notified event may still be above the horizon: read again soon, then less and less often.
+            notified = await bell.wait(pause)
+            pause = min(REREAD_S if notified else 2 * pause, poll_s)
 
 
 async def frames(
@@ -103,9 +103,9 @@ async def frames(
 ) -> AsyncGenerator[FrameRow, None]:
     cursor = after
     watched_until = 0.0
-    watch_ms = min(max(WATCH_MS, math.ceil(2000 * poll_s)), MAX_WATCH_MS)  # outlasts every wait
+    watch_ms = min(max(WATCH_MS, math.ceil(2000 * poll_s)), MAX_WATCH_MS)  # longer than every wait
     closed = False
-    swallowed = SwallowedCancel()
+    lost_cancel = LostCancel()
     with bell:
         while True:
             try:
@@ -114,28 +114,28 @@ async def frames(
                         await engine.watch_stream(execution_id, attempt_index, ttl_ms=watch_ms)
                         watched_until = time.monotonic() + watch_ms / 2000
                     except ReadOnlySqlTransaction:
-                        watched_until = math.inf  # nobody rings; polling does
+                        watched_until = math.inf  # no notifications on a standby; polling remains
                 found = await engine.tail_stream(
                     execution_id, attempt_index, after=cursor, limit=limit, visibility=visibility
                 )
                 ended = closed and not found
                 if not found and not closed:
-                    # Once it is closed one more look is enough: nothing can come after.
+                    # After the close one more read is enough: no frame can follow.
                     info = await engine.stream_info(execution_id, attempt_index)
                     closed = info.closed_at_ms is not None
             except psycopg.OperationalError as error:
-                if not patience.spend(error):
+                if not patience.allows(error):
                     raise
                 await asyncio.sleep(min(poll_s, 1.0))
                 continue
-            patience.restore()
-            swallowed.check()
+            patience.reset()
+            lost_cancel.check()
             for frame in found:
                 yield frame
                 cursor = frame.frame_id
             if ended or (not found and not follow):
                 return
             if found and len(found) < limit and follow:
-                await asyncio.sleep(min(SOON, poll_s))
+                await asyncio.sleep(min(REREAD_S, poll_s))
             elif not found and not closed:
                 await bell.wait(poll_s)

@@ -1,5 +1,5 @@
 # Written by hand. `python -m pyff.codegen` generates stored_cursor.py from this file.
-"""The place of a reader of events, stored in the transaction of what it does with them."""
+"""The cursor of a reader of events, stored in the transaction of their effects."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,7 +15,7 @@ class AsyncStoredCursor:
     """A named cursor in a table of yours, in the database where the effects of the events go.
 
     Each event is processed exactly once: its effects and the new cursor are committed together, or neither.
-    Two processes may use one name by mistake: the second gets `CursorMoved` before it has done anything.
+    If two processes use one name by mistake, the second gets `CursorMoved` before it has done anything.
     """
 
     def __init__(self, name: str, *, table: str = "pyff_cursor") -> None:
@@ -31,7 +31,7 @@ class AsyncStoredCursor:
             await conn.execute(sql.SQL(query).format(self._table))
 
     async def load(self, conn: AsyncConnection[Any]) -> str | None:
-        """The cursor to go on from; None if nothing has been processed."""
+        """The cursor to continue from; None if nothing has been processed."""
         insert = sql.SQL("insert into {} (name) values (%s) on conflict (name) do nothing")
         select = sql.SQL("select cursor from {} where name = %s")
         async with conn.transaction():
@@ -46,7 +46,7 @@ class AsyncStoredCursor:
     async def advance(self, conn: AsyncConnection[Any], cursor: str) -> AsyncIterator[None]:
         """A transaction that moves the cursor; do the work of the event inside it, on the same connection.
 
-        If the block raises, neither happened; nor if it leaves with psycopg.Rollback, which goes no further.
+        If the block raises, both are rolled back; psycopg.Rollback also rolls back, and is not propagated.
         """
         update = sql.SQL("update {} set cursor = %s where name = %s and cursor is not distinct from %s")
         done = False
@@ -56,7 +56,7 @@ class AsyncStoredCursor:
                 raise CursorMoved(self.name)
             yield
             done = True
-        if done:  # psycopg.Rollback ends here
+        if done:  # false after psycopg.Rollback
             self.cursor = cursor
 
 

@@ -1,4 +1,4 @@
-"""The error of a connection that is lost, refused or not made in time."""
+"""The error of a connection that is lost, refused or timed out."""
 
 import psycopg
 
@@ -13,10 +13,10 @@ _GONE = (
 
 
 class ConnectionLost(EngineError, psycopg.OperationalError):  # noqa: N818 - named as the other kinds
-    """The connection to the database was lost, refused or not made in time. `__cause__` is psycopg's error.
+    """The connection to the database was lost, refused or timed out. `__cause__` is psycopg's error.
 
-    `may_have_run` says whether the call can have taken effect: it is False if the call was never sent, or was part of
-    a transaction of the caller that is rolled back; True if the connection broke during the call or its commit.
+    `may_have_run`: whether the call may have taken effect. It is False if the call was never sent, or was part of a
+    transaction of the caller that is rolled back; True if the connection broke during the call or its commit.
     `sqlstate` is the server's, and empty if the server sent none.
     """
 
@@ -36,11 +36,11 @@ class ConnectionLost(EngineError, psycopg.OperationalError):  # noqa: N818 - nam
 
 
 def connection_lost(error: psycopg.Error) -> bool:
-    """Whether an error means that the server cannot be reached, and not that it refuses a statement."""
+    """Whether an error means that the server is unreachable, and not that it rejects a statement."""
     if error.diag.severity_nonlocalized in {
         "FATAL",
         "PANIC",
-    }:  # the server ends the session, whatever the reason
+    }:  # the server ends the session
         return True
     if not isinstance(error, psycopg.OperationalError) or isinstance(error, psycopg.errors.PipelineAborted):
         return False

@@ -30,7 +30,7 @@ from pyff.statement import Statement
 T = TypeVar("T")
 
 FAMILIES = ("completion", "lease", "suspension", "signal", "operator", "worker", "flow")
-PAUSES = (0.01, 0.04, 0.16)  # seconds before each retry, give or take a half
+PAUSES = (0.01, 0.04, 0.16)  # seconds before each retry, +-50 %
 COLLISIONS = (SerializationFailure, DeadlockDetected, InternalError_)
 
 
@@ -45,18 +45,17 @@ class Invocation(Generic[T]):
 
 
 class Engine(Methods):
-    """Calls the SQL functions of the engine. It holds connections, and nothing else.
+    """Calls the SQL functions of the engine. Its only state is connections.
 
-    `source` is a DSN, or the caller's own connection or pool, which stay the caller's. With a DSN the engine
+    `source` is a DSN, or the caller's own connection or pool, which the engine does not close. With a DSN the engine
     opens a pool of `min_size` to `max_size` connections at first use, and `close()` closes it.
 
-    Every method runs in a transaction of its own, which is retried three times after a serialization failure
-    or a deadlock, and when an upgrade replaced a function under it. With `conn=`, or when the caller's own
-    connection is inside a transaction, it runs inside that one instead: nothing is committed, rolled back or
-    retried.
+    Every method runs in its own transaction, which is retried three times after a serialization failure or a
+    deadlock, and when an upgrade replaces the function during the call. With `conn=`, or when the caller's own
+    connection is inside a transaction, it runs in that transaction: nothing is committed, rolled back or retried.
 
     `prepare_threshold=None` turns prepared statements off, for a connection pooler in transaction mode.
-    The first call checks that the database has the schema that this version of pyff was made for.
+    The first call checks that the schema of the database fits this version of pyff.
 
     With a DSN or a pool, any number of threads or tasks may share one engine. Connections of your own pool
     should be in autocommit mode: a call is then one round trip instead of three.
@@ -98,13 +97,13 @@ class Engine(Methods):
         self._checked = not check_schema
 
     def close(self) -> None:
-        """Closes the pool that the engine opened itself, and the connection by which followers listen."""
+        """Closes the pool that the engine opened, and the connection on which followers LISTEN."""
         try:
             if self._listener is not None:
                 self._listener.close()
-        finally:  # also if it is cancelled
+        finally:  # even if cancelled
             if self._owns_pool and self._pool is not None:
-                self._opened = True  # for good: a closed engine does not open again
+                self._opened = True  # a closed engine does not reopen
                 self._pool.close()
 
     def __enter__(self) -> Self:
@@ -135,19 +134,19 @@ class Engine(Methods):
         listen: bool | None = None,
         patience_s: float = 60.0,
     ) -> Generator[ReadEventsRow, None, None]:
-        """The events of a family (or of all) after a cursor, for ever: gap-free, each once, in their order.
+        """The events of one family (or of all) after a cursor, without end: gap-free, each once, in order.
 
-        `after` is the `cursor` of the last event seen; "now" starts with those to come. None starts with the oldest
-        event kept of the family; of all families, with the first event after the place up to which any of them has
-        been trimmed: older events of families that are kept longer are left out, since their cursors would be good
-        for these families alone. `StoredCursor` keeps the cursor together with the effects of the events.
-        The filters are those of `read_events`; with `watermarks` the rows of event_type watermark come too, whose
-        cursor says how far a filter has got. With `follow=False` it ends where events are complete.
+        `after` is the `cursor` of the last event seen; "now" starts with future events. None starts with the oldest
+        retained event of the family; for all families, with the first event after the most recent trim of any of them:
+        older events of families that are kept longer are omitted, since their cursors would be valid for these families
+        only. `StoredCursor` stores the cursor together with the effects of the events.
+        The filters are those of `read_events`; with `watermarks` the rows of event_type watermark are included, whose
+        cursor is the progress of the filter. With `follow=False` the iteration ends where events are complete.
 
-        It looks every `poll_s` seconds, and when the database notifies the family. `listen` says whether it LISTENs,
-        on one more connection that all followers of the engine share; by default it does, unless the engine is set
-        up for a pooler (`prepare_threshold=None`) or works on the caller's own connection. A server that does not
-        answer is asked again for `patience_s` seconds; one that refuses the connection is not, nor is a closed pool.
+        Events are read every `poll_s` seconds, and when the database notifies the family. `listen`: whether to LISTEN,
+        on one more connection that all followers of the engine share; the default is true, unless the engine is
+        configured for a pooler (`prepare_threshold=None`) or uses the caller's own connection. An unreachable server is
+        retried for `patience_s` seconds; a rejected connection and a closed pool are not retried.
 
         Raises: those of `read_events`, in particular CursorExpired and EventGenerationStale; ValueError: limit below 1.
         """
@@ -187,7 +186,7 @@ class Engine(Methods):
     ) -> Generator[FrameRow, None, None]:
         """The frames of an attempt's stream after a frame id, until the stream is closed and read to its end.
 
-        With `follow=False` it ends with the frames that are there. `poll_s`, `listen` and `patience_s` are those
+        With `follow=False` the iteration ends with the existing frames. `poll_s`, `listen` and `patience_s` are those
         of `subscribe`.
 
         Raises: those of `tail_stream`; ValueError: limit below 1.
@@ -212,7 +211,9 @@ class Engine(Methods):
         return Doorbell(self._listener if wanted else None, channels)
 
     def _patience(self, seconds: float) -> Patience:
-        return Patience(0 if self._pool is None else seconds)  # the caller's own connection stays lost
+        return Patience(
+            0 if self._pool is None else seconds
+        )  # a lost connection of the caller cannot be replaced
 
     def cancel_flow(
         self,
@@ -225,15 +226,15 @@ class Engine(Methods):
         wait: float | None = None,
         conn: Connection[object] | None = None,
     ) -> CancelFlowResult:
-        """Cancels a flow for good. cancel_all: every member that has not ended; cancel_pending: those that no
-        worker has a live lease on; cancel_flow_only: members run on, the graph is frozen. Up to max_members end in
-        the first call. wait: seconds to wait until every member that the policy covers has ended, in further
-        transactions; so it cannot be used inside one of the caller's.
+        """Cancels a flow permanently. cancel_all: every member that has not ended; cancel_pending: members without a
+        live lease; cancel_flow_only: members continue, the graph is frozen. The first call ends up to max_members.
+        wait: seconds to wait, in further transactions, until every member that the policy covers has ended; it cannot
+        be used inside a transaction of the caller.
 
         Raises: InvalidInput, FlowNotFound, WaitTimeout.
         """
         if wait is not None and (conn or self._connection_in_transaction()):
-            raise ValueError("wait: inside a transaction of the caller nothing could be seen to end")
+            raise ValueError("wait: cannot wait inside a transaction of the caller; commit first")
         result = super().cancel_flow(
             flow_id,
             policy=policy,
@@ -261,7 +262,7 @@ class Engine(Methods):
                 batch = self.drain_cancel_backlog(flow_id=flow_id)
                 drained = batch.processed
             except InsufficientPrivilege:
-                drained = 0  # somebody else drains
+                drained = 0  # an operator or maintenance drains
             if not drained:
                 time.sleep(min(0.1, max(0.0, until - monotonic())))
 
@@ -273,7 +274,7 @@ class Engine(Methods):
     ) -> T:
         joined = conn or self._connection_in_transaction()
         call = Invocation(statement, *statement.call(arguments))
-        # What is part of a transaction of the caller cannot take effect when the connection is lost.
+        # A call in a transaction of the caller is rolled back when the connection is lost.
         lasting = joined is None or (joined.autocommit and not _in_transaction(joined))
         try:
             if joined is not None:
@@ -341,15 +342,15 @@ class Engine(Methods):
     def _open(self, pool: ConnectionPool[Any]) -> None:
         with self._lock:
             if not self._opened:
-                probe = Connection.connect(self._dsn)  # a pool would hide why it fails
+                probe = Connection.connect(self._dsn)  # a pool would hide the reason of a failure
                 probe.close()
                 pool.open()
-                if self._opened:  # close() came meanwhile
+                if self._opened:  # close() was called meanwhile
                     pool.close()
                     return
                 self._opened = True
-                # The first call would find no connection, and have a second one made. pool.wait would not do: if it is
-                # interrupted, or some of min_size cannot be had, the pool is lost.
+                # Without this wait the first call would find the pool empty and open a second connection. pool.wait
+                # closes the pool if it is interrupted, or if some of min_size connections fail.
                 until = monotonic() + 1
                 while pool.min_size and not pool.get_stats()["pool_available"] and monotonic() < until:
                     time.sleep(0.001)
@@ -371,15 +372,15 @@ def _listener(pool: ConnectionPool[Any] | None) -> Listener | None:
 
 
 def _live(pool: ConnectionPool[Any]) -> Connection[Any]:
-    """A connection of the pool that the server has not closed while it was idle. It costs no round trip: there is
-    nothing to read on a good one. Dead ones go back, and the pool makes others; its own check would pause between."""
+    """A connection of the pool that the server has not closed while it was idle. Costs no round trip: a healthy idle
+    connection has nothing to read. Dead ones go back, and the pool replaces them; its own check would pause between."""
     while True:
         conn: Connection[Any] = pool.getconn()
         try:
             poll = select.poll()
             poll.register(conn.fileno(), select.POLLIN)
             if poll.poll(0):
-                ConnectionPool.check_connection(conn)  # it may have been a notice only
+                ConnectionPool.check_connection(conn)  # it may be only a notice
         except psycopg.OperationalError:
             pool.putconn(conn)
         except BaseException:
@@ -394,13 +395,13 @@ def _in_transaction(conn: Connection[object]) -> bool:
 
 
 def replaced(error: InternalError_) -> bool:
-    """PostgreSQL has no lock on a function that is about to run; an upgrade may drop an older signature of it."""
+    """Whether an upgrade dropped the called signature: PostgreSQL does not lock a function before it runs."""
     return (error.diag.message_primary or "").startswith("cache lookup failed for function")
 
 
 def _check_limit(limit: int) -> None:
     if limit < 1:
-        raise ValueError("limit: must be at least 1, the rows that are read at a time")
+        raise ValueError("limit: must be at least 1 (rows per read)")
 
 
 __all__ = ["Engine"]

@@ -8,16 +8,16 @@ from pyff.types import JsonValue
 
 
 class EngineError(Failure):
-    """The engine refused. `detail` is for programs, the message and the hint are for people.
+    """The engine rejected a call. `detail` is for programs, the message and the hint are for people.
 
     `sqlstate`, `kind` and `retryable` belong to the class; an error that this version of pyff does not know
-    carries its own on the instance.
+    has them on the instance.
     """
 
     sqlstate: str = ""
     kind: str = ""
     retryable: bool = False
-    description: ClassVar[str] = "The engine refused."
+    description: ClassVar[str] = "The engine rejected the call."
     advice: ClassVar[str] = ""
 
     def __init__(

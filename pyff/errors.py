@@ -1,7 +1,7 @@
-"""What the engine refuses, as exceptions: one class per kind, under one base per class of error.
+"""The errors of the engine as exceptions: one class per kind, under one base per class of error.
 
 The table ff_error_code in the database is the source of the list; SQLSTATE and the json DETAIL of a database
-error are the source of an instance. ConnectionLost is the one error that the database does not raise.
+error are the source of an instance. ConnectionLost is the only error that the database does not raise.
 """
 
 import json
@@ -17,10 +17,10 @@ from pyff.connection_lost import ConnectionLost, connection_lost
 
 
 def translate(error: psycopg.Error, *, may_have_run: bool = True) -> EngineError | psycopg.Error:
-    """The engine's error behind a database error; an error that is not the engine's comes back as it is.
+    """The engine's error behind a database error; any other error is returned unchanged.
 
-    A code that only a newer database knows becomes the base of its class: WF4xx is a State. A lost connection becomes
-    ConnectionLost; the closed pool of the caller does not, because a retry would not help.
+    An unknown code of a newer database becomes the base of its class: WF4xx is a State. A lost connection becomes
+    ConnectionLost; a closed pool of the caller does not, because a retry would not help.
     """
     code = error.sqlstate or ""
     if connection_lost(error) and not isinstance(error, ConnectionLost | PoolClosed):

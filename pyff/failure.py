@@ -1,4 +1,4 @@
-"""A refusal that a person can act on: what went wrong, and what to do about it."""
+"""An error for people: what went wrong, and what to do about it."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ class Failure(Exception):  # noqa: N818
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For pickle and copy: the arguments of a subclass are not those of Exception, so none is called again."""
+        """For pickle and copy, without calling __init__: the arguments of a subclass are not those of Exception."""
         return _restored, (type(self), self.args), self.__dict__
 
 
@@ -26,12 +26,12 @@ def _restored(cls: type[Failure], args: tuple[object, ...]) -> Failure:
 
 
 class CursorMoved(Failure):
-    """Somebody else has moved this stored cursor."""
+    """Another process has moved this stored cursor."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"the cursor {name!r} is not where this reader left it",
-            hint="Another process reads under this name. Stop one of them, or load the cursor again.",
+            f"the cursor {name!r} was moved by another process",
+            hint="Stop one of the two readers with this name, or load the cursor again.",
         )
 
 

@@ -1,4 +1,4 @@
-"""Pictures of a flow: as a tree in the terminal, for Graphviz, for Mermaid."""
+"""Draws a flow: as a tree in the terminal, for Graphviz, for Mermaid."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -43,7 +43,7 @@ PAGE = 1000
 
 @dataclass(frozen=True)
 class Picture:
-    """A flow, its members by id, and who waits for whom."""
+    """A flow, its members by id, and the dependencies between them."""
 
     flow: DescribeFlowResult
     members: dict[str, ListFlowMembersRow]
@@ -74,7 +74,7 @@ def load(source: str | Connection[object], flow_id: UUID) -> Picture | None:
         ):
             groups += some
     known = {member.execution_id: member for member in members}
-    # A flow may grow while it is read: what leads to members that came later is left out.
+    # A flow may grow while it is read: edges to members added later are left out.
     ends = [
         edge for edge in edges if {edge.upstream_execution_id, edge.downstream_execution_id} <= known.keys()
     ]
@@ -92,7 +92,7 @@ def draw(picture: Picture, *, colour: bool = False) -> str:
 
     lines = [_headline(picture.flow)]
 
-    # A stack, not recursion: a chain may be thousands long.
+    # A stack, not recursion: a chain may have thousands of members.
     open_ones = [(root, "", "", "") for root in reversed(children[0])]
     while open_ones:
         n, lead, turn, below = open_ones.pop()
@@ -140,7 +140,7 @@ def mermaid(picture: Picture) -> str:
 
 
 def _order(picture: Picture) -> list[str]:
-    """The members so that each comes after those it waits for, else as they were created."""
+    """The members in topological order, ties in order of creation."""
     waits = dict.fromkeys(picture.members, 0)
     after: dict[str, list[str]] = {member: [] for member in picture.members}
     for edge in picture.edges:

@@ -1,4 +1,4 @@
-"""One connection that LISTENs for all followers of an engine."""
+"""The connection that LISTENs for all followers of an engine."""
 
 import asyncio
 import os
@@ -14,15 +14,15 @@ from typing import Any, Self
 from psycopg import Connection, sql
 
 PAUSE_S = 1.0  # between two attempts to connect
-CLOSE_S = 1.0  # close() does not wait longer for an attempt to connect
+CLOSE_S = 1.0  # how long close() waits for an attempt to connect
 
 
 class Listener:
-    """Rings the doorbells of a channel when PostgreSQL notifies it. The connection belongs to a thread, which starts
-    with the first doorbell and ends with the last.
+    """Wakes the followers of a channel when PostgreSQL notifies it. The connection belongs to a thread, which starts
+    with the first follower and ends with the last.
 
-    Nothing depends on it, because followers poll too. It rings every doorbell once it LISTENs to its channels: what was
-    notified before, or while a connection was lost, is not repeated.
+    An optimization only: followers poll too. Each follower is woken once LISTEN succeeds for its channels, because
+    earlier notifications, and those during a lost connection, are not repeated.
     """
 
     def __init__(self, conninfo: str, options: Mapping[str, Any]) -> None:
@@ -47,7 +47,7 @@ class Listener:
                 self._change.setblocking(False)
                 thread = threading.Thread(target=self._serve, name="pyff-listener", daemon=True)
                 thread.start()
-                self._thread = thread  # not before: a thread that cannot be started cannot be joined either
+                self._thread = thread  # after start(): a thread that failed to start cannot be joined
             self._notify_thread()
 
     def remove(self, bell: "Bell") -> None:
@@ -56,7 +56,7 @@ class Listener:
             self._notify_thread()
 
     def close(self) -> None:
-        """Rings all doorbells for the last time, and waits until the connection is closed, for CLOSE_S at most."""
+        """Wakes all followers for the last time, and waits until the connection is closed, for CLOSE_S at most."""
         with self._locked():
             self._closed = True
             left, self._bells = self._bells, set()
@@ -73,9 +73,9 @@ class Listener:
         return self._lock
 
     def _notify_thread(self) -> None:
-        """Tells the thread that the doorbells have changed."""
+        """Tells the thread that the set of followers has changed."""
         if self._thread is not None:
-            with suppress(BlockingIOError):  # full: the thread has enough to read
+            with suppress(BlockingIOError):  # full: the thread wakes anyway
                 self._change.send(b".")
 
     def _serve(self) -> None:
@@ -83,7 +83,7 @@ class Listener:
             try:
                 with Connection.connect(self._conninfo, **self._options) as connection:
                     self._listen(connection)
-            except Exception:  # whatever a channel is named: one follower must not stop the others
+            except Exception:  # one follower with an invalid channel name must not stop the others
                 self._wait(PAUSE_S)
             with self._lock:
                 if not self._bells:
@@ -108,7 +108,7 @@ class Listener:
                 self._ring({notify.relname.decode()})
 
     def _wait(self, seconds: float | None, *files: int) -> None:
-        """Until one of the files can be read, the doorbells have changed, or the time is over."""
+        """Waits until one of the files can be read, the set of followers has changed, or the time is over."""
         inputs = select.poll()
         for file in (self._changed.fileno(), *files):
             inputs.register(file, select.POLLIN)
@@ -126,7 +126,7 @@ class Listener:
 
 
 class Bell(ABC):
-    """Wakes one follower. Without a listener it only lets time pass."""
+    """Wakes one follower. Without a listener it only times out."""
 
     def __init__(self, listener: Listener | None, channels: Iterable[str]) -> None:
         self._listener = listener
@@ -152,7 +152,7 @@ class Bell(ABC):
 
     @abstractmethod
     def ring(self) -> None:
-        """Called by the thread of the listener."""
+        """Wakes the follower; called by the thread of the listener."""
 
 
 class Doorbell(Bell):

@@ -1,4 +1,4 @@
-"""Drives ff_tick: one connection, a pause with jitter between calls, a new connection when the server comes back."""
+"""Runs ff_tick repeatedly: one connection, a pause with jitter between calls, a reconnect after a lost connection."""
 
 import queue
 import random
@@ -17,7 +17,7 @@ PATIENCE = (0.5, 30.0)  # seconds before the second attempt to connect, and at m
 
 
 class Stop:
-    """A flag that a signal handler may set: it takes no lock that the code which the signal interrupts could hold."""
+    """A flag that a signal handler may set: it takes no lock that the interrupted code could hold."""
 
     def __init__(self) -> None:
         self._set = False
@@ -31,7 +31,7 @@ class Stop:
         return self._set
 
     def wait(self, seconds: float) -> None:
-        """Until it is set, or so many seconds have passed."""
+        """Waits until the flag is set, or for `seconds`."""
         if not self._set:
             with suppress(queue.Empty):
                 self._bell.get(timeout=seconds)
@@ -39,9 +39,9 @@ class Stop:
 
 @dataclass
 class Maintenance:
-    """Any number may run at once: a step that another one is running is skipped.
+    """Any number may run concurrently: a step that another process is running is skipped.
 
-    `stop.set()`, also from a signal handler, ends it after the call that is under way.
+    `stop.set()`, also from a signal handler, ends it after the current call.
     """
 
     dsn: str
@@ -53,12 +53,12 @@ class Maintenance:
     stop: Stop = field(default_factory=Stop)
 
     def once(self) -> Iterator[list[TickRow]]:
-        """What every call did, until none has more to do."""
+        """The rows of every call, until no more is due."""
         with self._connect() as conn, Engine(conn, prepare_threshold=None) as engine:
             yield from self._calls(engine)
 
     def forever(self) -> Iterator[list[TickRow]]:
-        """What every call did, until it is stopped. A database that goes away is waited for."""
+        """The rows of every call, until stopped. Reconnects after a lost connection."""
         pause, longest = PATIENCE
         while not self.stop.is_set():
             try:
@@ -68,10 +68,10 @@ class Maintenance:
                         try:
                             yield from self._calls(engine)
                         except RetryExhausted as error:
-                            self.say(f"others were faster, trying again: {_first_line(error)}")
+                            self.say(f"concurrent changes, trying again: {_first_line(error)}")
                         self._wait(self.every_s)
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                self.say(f"lost the database, trying again: {_first_line(error)}")
+                self.say(f"connection to the database lost, trying again: {_first_line(error)}")
                 self._wait(pause)
                 pause = min(2 * pause, longest)
 
@@ -84,7 +84,7 @@ class Maintenance:
 
     def _connect(self) -> psycopg.Connection[object]:
         try:
-            # Nothing is prepared: a call a second gains nothing from it, and there may be a pooler in between.
+            # No prepared statements: one call a second gains nothing from them, and there may be a pooler.
             return psycopg.connect(
                 self.dsn, autocommit=True, prepare_threshold=None, fallback_application_name="pyff maintain"
             )
@@ -94,7 +94,7 @@ class Maintenance:
             ) from None
 
     def _wait(self, seconds: float) -> None:
-        """Give or take a half, so that many do not all call at the same moment."""
+        """Waits for `seconds` +-50 %, so that several processes do not call at the same moment."""
         self.stop.wait(seconds * random.uniform(0.5, 1.5))  # noqa: S311
 
 

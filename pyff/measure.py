@@ -1,4 +1,4 @@
-"""Cycles of create, claim and complete by several clients on one database, and how long the calls took."""
+"""Measures cycles of create, claim and complete by several clients on one database."""
 
 import dataclasses
 import statistics
@@ -39,8 +39,8 @@ class Report:
 
 
 def run(dsn: str, *, seconds: float, clients: int, size: int, tick: Callable[[int], None]) -> Report:
-    """tick is told the milliseconds that have passed. Every client has a namespace of its own, so that it claims
-    what it has created."""
+    """Calls `tick` with the elapsed milliseconds. Every client has its own namespace, so that it claims its own
+    executions."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         name = f"bench-{Engine(conn).now_ms()}"
     stop = threading.Event()
@@ -95,9 +95,7 @@ class _Client:
     def _cycle(self) -> None:
         with psycopg.connect(self.dsn, autocommit=True, fallback_application_name="pyff bench") as conn:
             engine = Engine(conn, check_schema=False)
-            while not (
-                self.stop.is_set() and self.times["complete"]
-            ):  # at least one cycle, however short the time
+            while not (self.stop.is_set() and self.times["complete"]):  # at least one cycle
                 start = time.perf_counter()
                 engine.create_execution(LANE, payload=self.payload, namespace=self.namespace)
                 created = time.perf_counter()

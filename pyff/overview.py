@@ -1,4 +1,4 @@
-"""What goes on in a database, at a glance. Every count has a cap, so that looking stays cheap however much there is."""
+"""An overview of a database. Every count has a cap, so that the queries stay cheap on large databases."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -7,15 +7,15 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-ROWS = 20_000  # index entries that all lanes together may cost
+ROWS = 20_000  # index entries read for all lanes together
 MOST, LEAST = 10_000, 200  # of one lane
 MAX_LANES = 500
 MAX_WORKERS = 500
-COMPLETIONS = 2_000  # the newest, from which rates and failures are taken
+COMPLETIONS = 2_000  # the newest; the source of rates and failures
 WINDOW_MS = 10_000
 FAILURES = 10
 
-# With a LIMIT the planner may hope to find enough rows at the front of the table, where only ended ones are.
+# With a LIMIT the planner may expect enough rows at the start of the table, where all executions have ended.
 _INDEXES_ONLY = "set local enable_seqscan = off"
 
 _LANES = """\
@@ -24,15 +24,13 @@ select l.lane_id, l.state, r.ready, %(now)s - r.oldest_ms as oldest_ready_ms, d.
   from (select x.lane_id, x.state from ff_v_lane x order by x.lane_id limit %(lanes)s) l
  cross join lateral (
        select count(*) as ready, (extract(epoch from min(x.created_at)) * 1000)::bigint as oldest_ms
-         from (select e.created_at from ff_v_execution e
-                where e.lane_id = l.lane_id and e.blocking_reason = 'waiting_for_worker' and not e.flow_stopped
-                limit %(cap)s) x) r
+         from (select e.created_at from ff_v_execution e where e.ready_on = l.lane_id limit %(cap)s) x) r
  cross join lateral (
        select count(*) filter (where x.leased) as running,
               count(*) filter (where x.leased and x.lease_expires_at <= to_timestamp(%(now)s / 1000::float8)) as lapsed,
               count(*) filter (where not x.leased) as delayed
          from (select e.ownership_state = 'leased' as leased, e.lease_expires_at from ff_v_execution e
-                where e.lane_id = l.lane_id
+                where e.lane_id = l.lane_id and e.timed
                   and (e.ownership_state = 'leased' or e.eligibility_state = 'not_eligible_until_time')
                 limit %(cap)s) x) d
  order by l.lane_id"""
@@ -52,7 +50,7 @@ select w.worker_instance_id, w.worker_id, w.namespace, w.lanes, w.alive,
 _HOLDERS = """\
 select x.worker_instance_id, count(*) as leases
   from (select e.worker_instance_id from ff_v_execution e
-         where e.lane_id = any(%(lane_ids)s) and e.ownership_state = 'leased' limit %(cap)s) x
+         where e.lane_id = any(%(lane_ids)s) and e.timed and e.ownership_state = 'leased' limit %(cap)s) x
  group by x.worker_instance_id order by count(*) desc limit %(workers)s"""
 
 
@@ -62,17 +60,17 @@ class Lane:
     state: str
     ready: int
     oldest_ready_ms: int | None
-    """How long the oldest of those counted has waited since it was created."""
+    """Time since the creation of the oldest counted execution."""
     running: int
     lapsed: int
-    """Of the running: leases that have run out and wait to be reclaimed."""
+    """Running executions whose lease has expired and not been reclaimed."""
     delayed: int
     ready_capped: bool
-    """There are more ready ones than were counted."""
+    """The count of ready executions reached its cap."""
     held_capped: bool
-    """There are more running or delayed ones than were counted."""
+    """The count of running or delayed executions reached its cap."""
     rate_per_s: float
-    """Ends per second, lately."""
+    """Recent completions per second."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ class Worker:
     lanes: list[str]
     silent_ms: int | None
     alive: bool | None
-    """None: it holds leases, but has not registered."""
+    """None: the worker holds leases, but has not registered."""
     leases: int
 
 
@@ -109,7 +107,7 @@ class Overview:
 
 
 def look(conn: psycopg.Connection[Any]) -> Overview:
-    """A few indexed statements on the views: the role ff_reader is enough."""
+    """Reads the overview with a few indexed queries on the views. The role ff_reader is enough."""
     with conn.transaction():
         conn.execute(_INDEXES_ONLY)
         return _look(conn.cursor(row_factory=dict_row))
@@ -145,7 +143,7 @@ def _look(cursor: psycopg.Cursor[dict[str, Any]]) -> Overview:
 
 
 def _rates(recent: list[dict[str, Any]], now: int) -> dict[str, float]:
-    """Per lane, over the last seconds, or over what the newest completions cover if that is less."""
+    """Rates per lane over the last seconds, or over the time that the newest completions cover if that is less."""
     fresh = [row for row in recent if row["occurred_at_ms"] > now - WINDOW_MS]
     crowded = len(fresh) == len(recent) == COMPLETIONS
     covered = max(1, now - min(row["occurred_at_ms"] for row in fresh)) if crowded else WINDOW_MS

@@ -1,4 +1,4 @@
-"""A call of one SQL function: its text, and how its rows become the result. Both engines share it."""
+"""A call of one SQL function: its text, and the conversion of its rows to the result. Both engines share it."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -13,13 +13,13 @@ Result_co = TypeVar("Result_co", covariant=True)
 
 
 class Options(TypedDict, total=False):
-    optional: Mapping[str, object]  # the defaults of the arguments that have one
-    converters: Mapping[str, Callable[[Any], object]]  # what arguments of some types go through
+    optional: Mapping[str, object]  # the defaults of the optional arguments
+    converters: Mapping[str, Callable[[Any], object]]  # conversions of arguments
 
 
 class Statement(Generic[Result_co]):
-    """`sql` is the call with all its arguments. Those that have their default are left out of a call: each one that
-    is sent costs both sides, and most calls need few."""
+    """`sql` is the call with all its arguments. Arguments equal to their default are omitted: each one sent costs time
+    on both sides, and most calls need few."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Statement(Generic[Result_co]):
         self._texts: dict[tuple[str, ...], bytes] = {}
 
     def call(self, arguments: Mapping[str, object]) -> tuple[bytes, dict[str, object]]:
-        """The text that calls it with these arguments, and what its placeholders stand for."""
+        """The SQL text of the call with these arguments, and the values of its placeholders."""
         optional = self._optional
         given = {
             name: value
@@ -77,17 +77,17 @@ def nothing(sql: LiteralString, **options: Unpack[Options]) -> Statement[None]:
 
 
 def _same(value: object, default: object) -> bool:
-    """Not for those that are equal in a way of their own."""
+    """Equal and of the same type: a type may define its own equality."""
     return value is default or (type(value) is type(default) and value == default)
 
 
 def value(column: T) -> T:
-    """The row of a plain scalar function."""
+    """The row of a scalar function."""
     return column
 
 
 def converting(make: Callable[..., T], converters: Mapping[int, Callable[[Any], object]]) -> Callable[..., T]:
-    """`make`, after the columns at these positions went through their converter (NULL stays None)."""
+    """`make`, after the columns at these positions are converted (NULL stays None)."""
     by_position = tuple(converters.items())
 
     def convert_and_make(*columns: object) -> T:
@@ -101,12 +101,12 @@ def converting(make: Callable[..., T], converters: Mapping[int, Callable[[Any], 
 
 
 def public_state(text: str) -> str:
-    """The member of the enum. A state that only a newer database knows stays a text: the call was made."""
+    """The member of the enum. An unknown state of a newer database stays a string, since the call has succeeded."""
     return _PUBLIC_STATES.get(text, text)
 
 
 def array(items: Sequence[T] | None) -> list[T] | None:
-    """An argument of an array type: psycopg takes lists only. A lone string is a mistake, not its letters."""
+    """An argument of an array type: psycopg accepts only lists. A single string is rejected, not split."""
     if isinstance(items, str | bytes):
         raise TypeError(f"expected a sequence of values, got {items!r}")
     return None if items is None else list(items)

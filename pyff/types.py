@@ -6,14 +6,14 @@ from types import MappingProxyType
 from typing import Final, Never, TypeAlias
 
 JsonValue: TypeAlias = Mapping[str, "JsonValue"] | Sequence["JsonValue"] | str | int | float | bool | None
-"""Anything that jsonb holds."""
+"""Any jsonb value."""
 
 EMPTY_OBJECT: Final[Mapping[str, Never]] = MappingProxyType({})
-"""The default of arguments that are a json object."""
+"""The default of json object arguments."""
 
 
 class PublicState(StrEnum):
-    """What an execution looks like from outside."""
+    """The public state of an execution."""
 
     WAITING = "waiting"
     RESUMABLE = "resumable"

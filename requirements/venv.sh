@@ -1,19 +1,19 @@
 #!/bin/sh
-# venv.sh run|test|docs: makes sure that the private virtual environment holds what run.txt, test.txt or docs.txt lists,
-# then prints the path of its Python. Everything else goes to stderr. That of docs is another one, <place>-docs.
+# venv.sh run|test|docs: installs the packages of run.txt, test.txt or docs.txt into the private virtual environment,
+# then prints the path of its Python. All other output goes to stderr. docs has its own: <place>-docs.
 #
 #   PYTHON      the interpreter to build it with         (default: the first usable Python >= 3.11)
 #   PYFF_VENV   where to keep it                          (default: .venv in the checkout)
 #   wheelhouse/ in the checkout, if present, is the only place packages are taken from
 #
-# The locks name no index: pip takes whatever index it is configured for, the hashes decide what is accepted.
+# The lock files name no index: pip uses its configured index, and the hashes are checked.
 # To renew them, for f = run, then test, and docs:
 #   uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes \
 #       --no-emit-index-url --no-emit-find-links requirements/$f.in -o requirements/$f.txt
 #
 # Files inside the environment:
-#   pyff-venv        empty while anything is being changed, else "<python tag> <location>": if it does not
-#                    match, the last change was killed half-way, or Python or the place changed: start afresh
+#   pyff-venv        empty during a change, else "<python tag> <location>": if it does not
+#                    match, the last change was interrupted, or Python or the place has changed: build it again
 #   pyff-run, pyff-test, pyff-docs   "<checksum of the lock> <checkout>": what is installed, so that a warm run skips pip
 
 set -u
@@ -119,8 +119,8 @@ parent=$(dirname -- "$venv")
 mkdir -p -- "$parent" "$venv.lock" 2>/dev/null || not_writable "$parent"
 
 # The kernel's lock on descriptor 9 is shared by this shell and the pip it starts, and ends with the last of them:
-# a killed run leaves nothing to clean up, and a pip that outlives its shell is waited for.
-(: > "$venv.lock/held") 2>/dev/null || not_writable "$venv.lock" # a failing `exec` would end the shell unheard
+# a killed run leaves nothing to clean up, and a pip that outlives its shell is still waited for.
+(: > "$venv.lock/held") 2>/dev/null || not_writable "$venv.lock" # a failing `exec` would end the shell silently
 exec 9> "$venv.lock/held"
 "$base" -I -c '
 import fcntl, sys
@@ -128,7 +128,7 @@ try: fcntl.flock(9, fcntl.LOCK_EX | fcntl.LOCK_NB)
 except BlockingIOError:
     print("pyff: another run is preparing %s, waiting for it" % sys.argv[1], file=sys.stderr)
     fcntl.flock(9, fcntl.LOCK_EX)
-except OSError: pass  # a file system without locks: go on alone
+except OSError: pass  # a file system without locks: continue without
 ' "$venv" || exit 1
 
 if ready; then
@@ -157,7 +157,7 @@ fi
 tag=$(tag_of "$python") || die "$python does not run." "Is its directory mounted noexec? PYFF_VENV=/path puts it elsewhere."
 
 { : > "$venv/pyff-venv" && rm -f -- "$venv/pyff-run" "$venv/pyff-test" "$venv/pyff-docs"; } 2>/dev/null || not_writable "$venv"
-intact() { printf '%s' "$tag $venv" > "$venv/pyff-venv"; } # pip installs nothing before it has found everything
+intact() { printf '%s' "$tag $venv" > "$venv/pyff-venv"; } # pip installs nothing before it has found all packages
 set --
 [ ! -d "$here/wheelhouse" ] || set -- --no-index --find-links "$here/wheelhouse"
 said=$("$python" -I -m pip install -q --no-input --disable-pip-version-check --retries 2 \

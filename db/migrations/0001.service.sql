@@ -1,4 +1,4 @@
--- What the engine knows about itself: schema version, applied functions, settings, error registry.
+-- Metadata of the engine: schema version, applied functions, settings, error registry.
 
 set local lock_timeout = '10s';
 
@@ -18,7 +18,7 @@ create table ff_schema_state (
     applied_at_ms    bigint  not null
 );
 comment on table ff_schema_state is
-    'One row: the checksum of the functions that are installed and the pyff release they came with.';
+    'One row: the checksum of the installed functions and the pyff release that installed them.';
 
 create table ff_setting (
     name        text not null primary key,

@@ -14,13 +14,14 @@ create table ff_event_family (
     trimmed_event_id  bigint  not null default 0
 );
 comment on table ff_event_family is
-    'Per family of events: types that are not written (muted), when subscribers are notified, how long events are kept.';
+    'Per family of events: types that are not written (muted), when subscribers are notified, how long events are '
+    'kept.';
 
 insert into ff_event_family (family, notify) values
     ('completion', 'tick'), ('lease', 'tick'), ('suspension', 'commit'), ('signal', 'commit'),
     ('operator', 'commit'), ('worker', 'tick'), ('flow', 'tick');
 
--- All that an emitter needs to know, in one row, because each row that it reads costs as much as half of the insert.
+-- All settings that an emitter reads, in one row, because each row read costs half as much as the insert.
 create table ff_event_generation (
     id                boolean not null default true primary key check (id),
     gen               int     not null,
@@ -29,16 +30,17 @@ create table ff_event_generation (
     notified          text[]  not null default '{signal,suspension,operator}'
 );
 comment on table ff_event_generation is
-    'One row: the generation of the event order and the cluster it was counted in; a restored database needs a new generation. muted (as family/type) and notified (families that notify at commit) repeat what ff_event_family says.';
+    'One row: the generation of the event order and the cluster it was counted in; a restored database needs a new '
+    'generation. muted (as family/type) and notified (families that notify at commit) are copies from ff_event_family.';
 
 insert into ff_event_generation (gen, system_identifier)
 select 1, c.system_identifier from pg_control_system() c;
 
 -- Each row of ff_event_log takes a block of 2048 ids: event_id - 1 to event_id + 2046. Cached values would let a later
--- event of one execution get a smaller id.
+-- event of an execution get a smaller id.
 create sequence ff_event_id_seq as bigint increment 2048 start 2048 cache 1;
 
--- What an event of a wait names.
+-- The ids and source in an event about a suspension, waitpoint or signal.
 create type ff_event_wait as (
     suspension_id   uuid,
     waitpoint_id    uuid,
@@ -48,9 +50,9 @@ create type ff_event_wait as (
     effect          text
 );
 
--- The executions of a row that holds many. An array is NULL where they do not differ: the row has the value, or there is
--- none. first_id_ms and last_id_ms: the times in the smallest and the greatest id; span: a length class, they are at most
--- 1000 * 16 ^ span ms apart (ff__event_rows).
+-- The executions of a batch row. An array is NULL where the executions do not differ: the row has the value, or there
+-- is none. first_id_ms and last_id_ms: the times in the smallest and the greatest id; span: a length class, they are at
+-- most 1000 * 16 ^ span ms apart (ff__event_rows).
 create type ff_event_batch as (
     span            int,
     first_id_ms     bigint,
@@ -65,9 +67,9 @@ create type ff_event_batch as (
     lease_epochs    bigint[]
 );
 
--- One row per call. The view ff_event shows its events. A row with a batch is one event of each of its executions: that of
--- element i (from 0) has the id event_id + 2 * i. lease_type: a completion that is the end of the lease too (family lease),
--- whose event has the id before that. Few columns, because each costs about 1000 instructions, be it NULL.
+-- One row per call. The view ff_event shows its events. A row with a batch is one event of each of its executions: that
+-- of element i (from 0) has the id event_id + 2 * i. lease_type: the completion is also the end of the lease (family
+-- lease), whose event has the preceding id. Few columns, because each costs about 1000 instructions, even if NULL.
 create table ff_event_log (
     ord                bigint not null,
     event_id           bigint not null,
@@ -99,14 +101,16 @@ create table ff_event_log (
     autovacuum_analyze_scale_factor = 0.1
 );
 alter sequence ff_event_id_seq owned by ff_event_log.event_id;
--- pglz on arrays of uuids costs more than all else in the insert, and saves little.
+-- pglz on arrays of uuids costs more than the rest of the insert, and saves little.
 alter table ff_event_log alter column batch set storage external;
 comment on table ff_event_log is
-    'The outbox of events, one row per call. Insert only, but for trimming. Read in the order (gen, ord, event_id), and only below the horizon of running transactions.';
+    'The outbox of events, one row per call. Insert only, except for trimming. Read in the order (gen, ord, event_id), '
+    'and only below the horizon of running transactions.';
 comment on column ff_event_log.size is 'How many executions batch holds; NULL: none.';
-comment on column ff_event_log.lease_type is 'The end of the lease that came with this completion: released or expired.';
-comment on column ff_event_log.lease_reason is 'The reason of that.';
-comment on column ff_event_log.tags is 'NULL for none.';
+comment on column ff_event_log.lease_type is
+    'The end of the lease that came with this completion: released or expired.';
+comment on column ff_event_log.lease_reason is 'The reason for the end of the lease.';
+comment on column ff_event_log.tags is 'The tags of the execution or flow at that time; NULL: none.';
 create index ff_event_log_execution on ff_event_log (execution_id);
 create index ff_event_log_span on ff_event_log (((batch).span), ((batch).last_id_ms), ((batch).first_id_ms))
     where size is not null;
@@ -139,7 +143,8 @@ select l.ord, l.event_id - 1 as event_id, l.occurred_at_ms, l.execution_id, l.fl
        null::jsonb as details
   from ff_event_log l
  where l.size is null and l.family = 'completion' and l.lease_type is not null;
-comment on view ff_event_single_end is 'Part of ff_event: the ends of leases that came with the completion of one execution.';
+comment on view ff_event_single_end is
+    'Part of ff_event: the ends of leases that came with the completion of one execution.';
 
 -- The events of rows with a batch.
 create view ff_event_batched as
@@ -165,7 +170,7 @@ select l.ord, l.event_id + 2 * (u.n - 1) as event_id, l.occurred_at_ms, u.execut
  where l.size is not null;
 comment on view ff_event_batched is 'Part of ff_event: the events of rows with a batch.';
 
--- The ends of leases that came with the completions of many.
+-- The ends of leases that came with the completions of batches.
 create view ff_event_batched_end as
 select l.ord, l.event_id + 2 * (u.n - 1) - 1 as event_id, l.occurred_at_ms, u.execution_id,
        coalesce(u.flow_id, l.flow_id) as flow_id, coalesce(u.lease_id, l.lease_id) as lease_id,
@@ -183,9 +188,10 @@ select l.ord, l.event_id + 2 * (u.n - 1) - 1 as event_id, l.occurred_at_ms, u.ex
        with ordinality
        u(execution_id, attempt_index, flow_id, lane_id, namespace, tags, lease_id, lease_epoch, n)
  where l.size is not null and l.family = 'completion' and l.lease_type is not null;
-comment on view ff_event_batched_end is 'Part of ff_event: the ends of leases that came with the completions of many.';
+comment on view ff_event_batched_end is
+    'Part of ff_event: the ends of leases that came with the completions of batches.';
 
--- The events, one by one. Types and collations of the four are the same, or conditions would not reach their indexes.
+-- The events, one row each. The four parts have the same types and collations, so that conditions reach their indexes.
 create view ff_event as
 select * from ff_event_single
 union all
@@ -195,9 +201,9 @@ select * from ff_event_batched
 union all
 select * from ff_event_batched_end;
 comment on view ff_event is
-    'The events, one row each. Those of one execution: ff__event_rows finds them; here rows with a batch are all looked at.';
+    'The events, one row each. For the events of one execution use ff__event_rows: this view scans all batch rows.';
 
--- The same, each kind ordered on its own, so that the newest of all are merged from the ends of indexes.
+-- The same, each part ordered, so that the newest events are merged from the ends of the indexes.
 create view ff_event_newest as
 (select * from ff_event_single order by gen desc, ord desc, event_id desc)
 union all

@@ -9,7 +9,7 @@ insert into ff_setting (name, value, description) values
     ('max_condition_nodes', '64', 'how many nodes a resume condition may have'),
     ('max_open_waitpoints', '1000', 'how many waitpoints of one execution may be open at a time');
 
--- Cold, so its rules may be written down here.
+-- Rarely written, so CHECK constraints are affordable here.
 create table ff_waitpoint_hmac (
     kid             text collate "C" not null primary key,
     secret          bytea,
@@ -23,12 +23,12 @@ create table ff_waitpoint_hmac (
     constraint ff_waitpoint_hmac_secret check (octet_length(secret) = 32)
 );
 comment on table ff_waitpoint_hmac is
-    'The keys that sign waitpoint tokens: one active, retired ones until their grace ends, then without their secret.';
+    'The keys that sign waitpoint tokens: one active, retired ones until their grace ends, later without secret.';
 create unique index ff_waitpoint_hmac_one_active on ff_waitpoint_hmac (active) where active;
 revoke all on ff_waitpoint_hmac from public;
 
--- suspension_no counts the suspensions of an execution: two may fall into one millisecond. waitpoint_ids is what was bound,
--- by ordinal: a waitpoint may be bound again later, and a repeated call is still answered as the first.
+-- suspension_no counts the suspensions of an execution: two may have the same millisecond. waitpoint_ids: the bound
+-- waitpoints by ordinal: a waitpoint may be bound again later, and a repeated call still returns the first result.
 create table ff_suspension (
     suspension_id        uuid   not null primary key,
     execution_id         uuid   not null,
@@ -58,7 +58,7 @@ create table ff_suspension (
     waitpoint_ids        uuid[] not null,
     condition            jsonb  not null,
     policy               jsonb  not null,
-    forgotten            boolean not null default false, -- no later attempt gets its signals
+    forgotten            boolean not null default false, -- its signals are not passed to later attempts
     constraint ff_suspension_words check (
         outcome in ('suspended', 'already_satisfied')
         and reason_code in ('waiting_for_signal', 'waiting_for_approval', 'waiting_for_callback',
@@ -75,7 +75,8 @@ create table ff_suspension (
     autovacuum_analyze_scale_factor = 0.1
 );
 comment on table ff_suspension is
-    'One row per suspension of an attempt: what it waits for, until when, how it ended. Closed, never deleted before retention.';
+    'One row per suspension of an attempt: what it waits for, until when, how it ended. Closed rows are kept until '
+    'retention.';
 create unique index ff_suspension_open on ff_suspension (execution_id) where closed_at_ms is null;
 create unique index ff_suspension_key on ff_suspension (execution_id, idempotency_key) where idempotency_key is not null;
 create index ff_suspension_execution on ff_suspension (execution_id, lease_epoch, suspension_no);
@@ -108,7 +109,8 @@ create table ff_waitpoint (
     autovacuum_analyze_scale_factor = 0.1
 );
 comment on table ff_waitpoint is
-    'Where signals arrive: pending until a suspension binds it, active while that waits, then closed or expired. Its token is recomputed, never stored.';
+    'Where signals arrive: pending until a suspension binds it, active while that waits, then closed or expired. The '
+    'token is recomputed, not stored.';
 create index ff_waitpoint_execution on ff_waitpoint (execution_id, waitpoint_id);
 create index ff_waitpoint_expires on ff_waitpoint (expires_at_ms) where state = 'pending';
 
@@ -142,7 +144,8 @@ create table ff_signal (
     autovacuum_analyze_scale_factor = 0.1
 );
 comment on table ff_signal is
-    'One row per accepted signal, numbered within its execution. Marked when it is consumed or discarded, never rewritten.';
+    'One row per accepted signal, numbered within its execution. Marked when consumed or discarded, otherwise '
+    'immutable.';
 create unique index ff_signal_seq on ff_signal (execution_id, seq);
 create index ff_signal_suspension on ff_signal (suspension_id, seq);
 create index ff_signal_key on ff_signal (waitpoint_id, idempotency_key) where idempotency_key is not null;
@@ -163,7 +166,7 @@ create type ff_seen_signal as (
     source_identity text
 );
 
--- What ff_suspend returns, one row per waitpoint. Internal: public signatures spell the columns out.
+-- The result of ff_suspend, one row per waitpoint. Internal: public signatures list the columns.
 create type ff_suspend_row as (
     outcome         text,
     replayed        boolean,
@@ -176,7 +179,7 @@ create type ff_suspend_row as (
     handle          text
 );
 
--- What the delivery of a signal answers. Internal.
+-- The result of the delivery of a signal. Internal.
 create type ff_signal_row as (
     outcome      text,
     signal_id    uuid,

@@ -1,14 +1,14 @@
--- Streams: what an attempt tells while it runs. One meta row per stream, one row per frame, one document per stream.
+-- Streams: output of an attempt while it runs. One meta row per stream, one row per frame, one document per stream.
 
 set local lock_timeout = '10s';
 
--- A place in a stream. Internal.
+-- A position in a stream. Internal.
 create type ff_frame_id as (
     ts_ms bigint,
     seq   int
 );
 
--- A place in the order of events. Internal.
+-- A position in the order of events. Internal.
 create type ff_event_place as (
     gen      int,
     ord      bigint,
@@ -42,7 +42,8 @@ create table ff_stream_meta (
     autovacuum_analyze_scale_factor = 0.1
 );
 comment on table ff_stream_meta is
-    'One row per stream of frames, which belongs to one attempt: counters, the last frame id, who watches, when it closed.';
+    'One row per stream of frames, which belongs to one attempt: counters, the last frame id, until when it is '
+    'watched, when it closed.';
 
 create table ff_stream_frame (
     execution_id    uuid   not null,
@@ -87,4 +88,4 @@ create table ff_stream_summary (
     autovacuum_analyze_scale_factor = 0.1
 );
 comment on table ff_stream_summary is
-    'The document that the durable_summary frames of a stream have built, patch by patch.';
+    'The document built by the durable_summary frames of a stream.';

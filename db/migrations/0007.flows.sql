@@ -2,8 +2,8 @@
 
 set local lock_timeout = '10s';
 
--- Dispatch counts live_members down on every end of a member: it is in no index and no generated column, so that this
--- stays a HOT update that evaluates nothing.
+-- Dispatch decrements live_members on every end of a member: it is in no index and no generated column, so that this is
+-- a HOT update that evaluates no expression.
 create table ff_flow_core (
     flow_id             uuid     not null primary key,
     graph_revision      bigint   not null default 0,
@@ -33,14 +33,15 @@ create table ff_flow_core (
     tags                jsonb    not null default '{}'
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.1);
 comment on table ff_flow_core is
-    'One row per flow: a graph of executions, its counts and its state. Its row is the lock of the graph. Read it through ff_describe_flow.';
+    'One row per flow: a graph of executions, its counts and its state. Its row is the lock of the graph. Read it '
+    'through ff_describe_flow.';
 -- unsuccessful: for retention, see 0009.
 create index ff_flow_core_terminal on ff_flow_core (unsuccessful, terminal_at_ms) where terminal_at_ms is not null;
 create index ff_flow_core_building on ff_flow_core (created_at_ms) where public_flow_state = 'building';
 create index ff_flow_core_empty on ff_flow_core (created_at_ms) where node_count = 0;
 
--- The indexes of its ends do not begin with flow_id, and statements that look for an end do not name the flow: while
--- statistics do not know that a flow can be large, the planner would take any index that begins with it.
+-- The indexes on upstream and downstream do not begin with flow_id, and look-ups by them do not name the flow: without
+-- statistics on large flows, the planner would choose any index that begins with flow_id.
 create table ff_edge (
     flow_id          uuid   not null,
     edge_id          uuid   not null,
@@ -60,7 +61,8 @@ create table ff_edge (
     constraint ff_edge_pair unique (upstream_eid, downstream_eid)
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.1);
 comment on table ff_edge is
-    'Dependencies between members of a flow: the downstream waits for the upstream. Written under the lock of the flow''s row.';
+    'Dependencies between members of a flow: the downstream waits for the upstream. Written under the lock of the '
+    'flow''s row.';
 create index ff_edge_downstream on ff_edge (downstream_eid);
 
 create table ff_edge_group (
@@ -79,7 +81,7 @@ create table ff_edge_group (
     primary key (flow_id, downstream_eid)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.1);
 comment on table ff_edge_group is
-    'What a member waits for: how many of its incoming edges must succeed, how they stand, and what was decided.';
+    'What a member waits for: how many of its incoming edges must succeed, their counts by state, and the decision.';
 
 create table ff_flow_dispatch (
     event_id            bigint  not null primary key,
@@ -93,7 +95,7 @@ create table ff_flow_dispatch (
         check (outcome in ('success', 'failed', 'cancelled', 'expired', 'skipped'))
 ) with (fillfactor = 70, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.02);
 comment on table ff_flow_dispatch is
-    'Work list: ended members whose end was not yet passed on to those that wait for them. Usually empty.';
+    'Work list: ended members whose end has not been dispatched to their dependents yet. Usually empty.';
 create index ff_flow_dispatch_flow on ff_flow_dispatch (flow_id, counted, event_id);
 create index ff_flow_dispatch_put_off on ff_flow_dispatch (flow_id, next_dispatch_at_ms) where counted;
 create index ff_flow_dispatch_due on ff_flow_dispatch (next_dispatch_at_ms);
@@ -107,7 +109,7 @@ create table ff_cancel_dispatch_outbox (
     primary key (target_eid, downstream_eid)
 );
 comment on table ff_cancel_dispatch_outbox is
-    'Members that a decided group no longer needs and that were busy when it was decided: still to be cancelled.';
+    'Members still to be cancelled: not needed by a decided group, and locked by another transaction at the decision.';
 create index ff_cancel_dispatch_outbox_enqueued on ff_cancel_dispatch_outbox (enqueued_at_ms);
 
 create table ff_cancel_backlog (
@@ -120,7 +122,7 @@ create table ff_cancel_backlog (
         check (cancellation_policy in ('cancel_all', 'cancel_pending', 'cancel_flow_only'))
 );
 comment on table ff_cancel_backlog is
-    'Cancelled flows with members that have not ended yet, and from when on the engine ends them itself.';
+    'Cancelled flows with members that have not ended yet, and the time from which the engine ends them.';
 create index ff_cancel_backlog_grace on ff_cancel_backlog (grace_until_ms);
 
 create table ff_cancel_backlog_member (
@@ -129,7 +131,7 @@ create table ff_cancel_backlog_member (
     primary key (flow_id, execution_id)
 );
 comment on table ff_cancel_backlog_member is
-    'The members that a cancelled flow still waits for.';
+    'The members of a cancelled flow that have not ended yet.';
 
 create table ff_flow_summary (
     flow_id                  uuid   not null primary key,
@@ -153,7 +155,7 @@ comment on table ff_flow_summary is
     'The last projection of each flow: its derived state and how many members are in which state.';
 create index ff_flow_summary_projected on ff_flow_summary (projected_at_ms);
 
--- What is left of one round of dispatch. Internal.
+-- The remaining work of one round of dispatch. Internal.
 create type ff_dispatched as (
     rows_done          int,
     edges_resolved     int,

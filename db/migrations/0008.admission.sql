@@ -1,11 +1,13 @@
--- Admission and budgets: limits on how often and how many at once, and on what work may use up.
+-- Admission and budgets: limits on starts per window, on concurrency, and on usage.
 
 set local lock_timeout = '10s';
 
--- What an admission says: of the executions that asked, those that may run (already_admitted if none of them had to be
--- charged); for the first that may not, why, and when to come back. now_ms is the time it went by. Internal.
+-- The result of an admission: the executions that may run (already_admitted if none of them had to be charged), and
+-- those that may not (denied, see ff__check_admissions); for the first of these, the reason and when to retry. now_ms
+-- is the time used. Internal.
 create type ff_admission as (
     admitted           uuid[],
+    denied             uuid[],
     outcome            text,
     quota_policy_id    text,
     budget_id          text,
@@ -15,7 +17,7 @@ create type ff_admission as (
     now_ms             bigint
 );
 
--- There is no concurrency counter: who runs is counted from the leases. The row is the lock under which one admits.
+-- There is no concurrency counter: running executions are counted from the leases. The row is the lock of admission.
 create table ff_quota_policy (
     quota_policy_id         text collate "C" not null primary key,
     window_seconds          bigint not null check (window_seconds >= 0),
@@ -26,7 +28,8 @@ create table ff_quota_policy (
     updated_at_ms           bigint not null
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
 comment on table ff_quota_policy is
-    'Quota policies: so many admissions per sliding window, so many at once. 0 is unlimited. Read one through ff_read_quota_policy_limits.';
+    'Quota policies: maximum admissions per sliding window, maximum at once. 0 is unlimited. Read one through '
+    'ff_read_quota_policy_limits.';
 
 create table ff_quota_window (
     quota_policy_id text collate "C" not null,
@@ -36,7 +39,7 @@ create table ff_quota_window (
     primary key (quota_policy_id, execution_id, attempt_index)
 ) with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.05);
 comment on table ff_quota_window is
-    'What was admitted under a policy and when: the sliding window is counted from these rows. Swept when they are older than it.';
+    'Admissions under a policy: the sliding window is counted from these rows. Deleted when they have left the window.';
 create index ff_quota_window_admitted on ff_quota_window (quota_policy_id, admitted_at_ms);
 
 create table ff_quota_reservation (
@@ -48,11 +51,11 @@ create table ff_quota_reservation (
     primary key (quota_policy_id, execution_id)
 ) with (autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.05);
 comment on table ff_quota_reservation is
-    'Slots held for executions that were admitted and do not run yet. One counts until it expires.';
+    'Slots held for executions that were admitted and do not run yet. A slot counts until it expires.';
 create index ff_quota_reservation_expires on ff_quota_reservation (expires_at_ms);
 create index ff_quota_reservation_execution on ff_quota_reservation (execution_id);
 
--- The row is the lock under which usage is counted.
+-- The row is the lock of usage counting.
 create table ff_budget (
     budget_id           text collate "C" not null primary key,
     reset_interval_ms   bigint  not null check (reset_interval_ms >= 0),
@@ -76,7 +79,7 @@ create table ff_budget (
     last_breach_dim     text
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
 comment on table ff_budget is
-    'Budgets: what attached work may use up, by dimension, until it is stopped. Read one through ff_get_budget_status.';
+    'Budgets: limits on the usage of attached executions, by dimension. Read one through ff_get_budget_status.';
 create index ff_budget_reset on ff_budget (next_reset_at_ms) where next_reset_at_ms is not null;
 create index ff_budget_release on ff_budget (budget_id) where release_on_terminal;
 
@@ -86,11 +89,11 @@ create table ff_budget_usage (
     hard_limit    bigint,
     soft_limit    bigint,
     current_value bigint not null default 0,
-    lowered       boolean not null default false, -- the hard limit was set below what had been used
+    lowered       boolean not null default false, -- the hard limit was set below the usage
     primary key (budget_id, dimension)
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
 comment on table ff_budget_usage is
-    'One row per dimension of a budget: its limits (NULL: none) and what has been used since the last reset.';
+    'One row per dimension of a budget: its limits (NULL: none) and the usage since the last reset.';
 
 create table ff_budget_usage_by_exec (
     budget_id    text collate "C" not null,
@@ -102,10 +105,10 @@ create table ff_budget_usage_by_exec (
     primary key (budget_id, execution_id, dimension, reset_epoch)
 ) with (fillfactor = 70, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.05);
 comment on table ff_budget_usage_by_exec is
-    'The ledger: what each execution has spent of a budget by ff_record_spend, to be given back by ff_release_budget.';
+    'The ledger: spend of each execution by ff_record_spend, which ff_release_budget can release.';
 create index ff_budget_usage_by_exec_execution on ff_budget_usage_by_exec (execution_id);
 comment on column ff_budget_usage_by_exec.unbound is
-    'The execution was not there when this was spent, of a budget with release_on_terminal: it does not know of it.';
+    'Whether it was spent before the execution existed, on a budget with release_on_terminal: spends is not set then.';
 create index ff_budget_usage_by_exec_unbound on ff_budget_usage_by_exec (budget_id, execution_id) where unbound;
 
 create table ff_budget_breach (
@@ -128,5 +131,5 @@ create table ff_budget_usage_dedup (
     primary key (budget_id, dedup_key)
 ) with (autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.05);
 comment on table ff_budget_usage_dedup is
-    'Applied usage reports by their key, for a day: a repeat answers already_applied. Refused ones are not here.';
+    'Applied usage reports by their key, for a day: a repeat returns already_applied. Rejected ones are not recorded.';
 create index ff_budget_usage_dedup_expires on ff_budget_usage_dedup (expires_at_ms);

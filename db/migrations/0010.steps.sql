@@ -1,4 +1,4 @@
--- Steps: results that an execution recorded on its way, so that they are not made again.
+-- Steps: results recorded by an execution, so that the steps are not repeated by later attempts.
 
 set local lock_timeout = '10s';
 
@@ -6,7 +6,7 @@ insert into ff_setting (name, value, description) values
     ('max_step_result_bytes', '1048576', 'the largest result of a recorded step, in bytes'),
     ('max_steps_per_execution', '10000', 'how many steps one execution may have recorded');
 
--- lease_epoch is the lease that recorded it: a repeated call of the same lease is told from a later run by it.
+-- lease_epoch is the lease that recorded the step; it distinguishes a repeated call of that lease from a later run.
 create table ff_step (
     execution_id    uuid   not null,
     lease_epoch     bigint not null,
@@ -22,5 +22,5 @@ create table ff_step (
     autovacuum_analyze_scale_factor = 0.1
 );
 comment on table ff_step is
-    'What executions recorded on their way, by name, in the order of recording. Read them with ff_read_steps.';
+    'Step results recorded by executions, by name, in the order of recording. Read them with ff_read_steps.';
 create unique index ff_step_ordinal on ff_step (execution_id, ordinal);

@@ -1,8 +1,8 @@
--- Schedules: executions that are created again and again, by the clock.
+-- Schedules: executions created at recurring times.
 
 set local lock_timeout = '10s';
 
--- A cron expression, taken apart: what each field allows, in order. Internal.
+-- A parsed cron expression: the allowed values of each field, in order. Internal.
 create type ff_cron as (
     minutes   int[],
     hours     int[],
@@ -12,8 +12,8 @@ create type ff_cron as (
     either    boolean -- both day fields are restricted: a day needs to match one of them
 );
 
--- due_at_ms is when a sweep looks at it: the next tick, or later after a failure; NULL while it is paused or over.
--- first_at_ms is where its ticks begin: no tick is before it, and an interval counts from it.
+-- due_at_ms is when a sweep processes it: the next tick, or later after a failure; NULL while it is paused or ended.
+-- first_at_ms is the start of its ticks: no tick is before it, and an interval counts from it.
 create table ff_schedule (
     schedule_id           text collate "C" not null primary key,
     next_fire_at_ms       bigint,
@@ -54,7 +54,7 @@ create table ff_schedule (
         (due_at_ms is null) = (next_fire_at_ms is null or paused_at_ms is not null) and due_at_ms >= next_fire_at_ms)
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.05);
 comment on table ff_schedule is
-    'Work that recurs: when, what to create, what it did last. Read it through ff_describe_schedule.';
+    'Schedules: when to fire, what to create, the last result. Read one through ff_describe_schedule.';
 create index ff_schedule_due_at on ff_schedule (due_at_ms) where due_at_ms is not null;
 
 insert into ff_reconciler (run_order, name, interval_ms) values (21, 'fire_schedules', 1000);

@@ -1,4 +1,4 @@
-"""An invoice that waits for its payment, in Python with psycopg. README.md beside this file says how to run it."""
+"""An invoice that waits for its payment, in Python with psycopg. See README.md for how to run it."""
 
 import os
 from typing import Any, TypeAlias
@@ -13,7 +13,7 @@ PAID = '{"kind": "single", "waitpoint_key": "payment", "matcher": {"by_name": "p
 
 
 def connect(dsn: str) -> psycopg.Connection[Any]:
-    # In autocommit mode each call commits at once. Without it, submitting is a part of your own transaction.
+    # In autocommit mode each call commits at once. Without it, submitting is part of your own transaction.
     return psycopg.connect(dsn, autocommit=True, row_factory=namedtuple_row)
 
 
@@ -24,20 +24,20 @@ def call(conn: psycopg.Connection[Any], function: str, **arguments: object) -> R
 
 
 def claim(conn: psycopg.Connection[Any]) -> Row:
-    # An instance is one process: never give two of them the same name.
+    # An instance is one process: use a unique name for each.
     return call(
         conn, "ff_claim", lane_id=LANE, worker_id="booker", worker_instance_id=f"booker-{os.getpid()}"
     )
 
 
 def say(what: str, *values: object) -> None:
-    """One line of the transcript, in the words of SQL: true, not True."""
+    """Prints one line of the transcript, with booleans as in SQL: true, not True."""
     print(f"{what}:", *(str(value).lower() if isinstance(value, bool) else value for value in values))
 
 
 def main() -> None:
     with connect(os.environ["PYFF_DSN"]) as conn, connect(os.environ["PYFF_SENDER_DSN"]) as outsider:
-        # Somebody submits work. The key makes a repetition harmless.
+        # Submit work. The key makes a repetition harmless.
         created = call(
             conn, "ff_create_execution", lane_id=LANE, payload=b"invoice 42", idempotency_key=f"{LANE}/42"
         )
@@ -47,13 +47,13 @@ def main() -> None:
         )
         say("create again", again.outcome, again.execution_id == created.execution_id)
 
-        # A worker takes it under a lease, and renews the lease while it works.
+        # A worker claims it under a lease, and renews the lease while it works.
         first = claim(conn)
         say("claim", first.handle_kind, first.attempt_index, first.lease_epoch, first.payload.decode())
         renewed = call(conn, "ff_renew", handle=first.handle)
         say("renew", renewed.lease_epoch, renewed.lease_expires_at_ms >= first.lease_expires_at_ms)
 
-        # Now it must wait: it gives the lease up, and gets a token for whoever may answer.
+        # Suspend: this releases the lease and returns a token for the sender of the signal.
         point = call(
             conn,
             "ff_suspend",
@@ -65,7 +65,7 @@ def main() -> None:
         say("suspend", point.outcome)
         say("claim", claim(conn) or "nothing")
 
-        # The outsider has a login that may deliver signals and nothing else, and the token.
+        # The outsider has the token, and a login that may only deliver signals.
         try:
             call(outsider, "ff_list_executions")
         except psycopg.errors.InsufficientPrivilege as error:
@@ -85,13 +85,13 @@ def main() -> None:
         )
         say("outsider signals", heard.outcome, heard.public_state)
 
-        # Any worker goes on with the same attempt, under a new lease.
+        # Any worker continues the same attempt, under a new lease.
         second = claim(conn)
         say("claim", second.handle_kind, second.attempt_index, second.lease_epoch)
         answer = call(conn, "ff_observe_signals", handle=second.handle)
         say("signal", answer.signal_name, answer.payload.decode())
 
-        # The first handle is worth nothing now. Every error has a SQLSTATE, a json DETAIL and a HINT.
+        # The first handle is no longer valid. Every error has a SQLSTATE, a json DETAIL and a HINT.
         try:
             call(conn, "ff_renew", handle=first.handle)
         except psycopg.DatabaseError as error:

@@ -1,11 +1,11 @@
--- An invoice that waits for its payment, in psql. README.md beside this file says how to run it.
+-- An invoice that waits for its payment, in psql. See README.md for how to run it.
 \set ON_ERROR_STOP on
 \pset format unaligned
 \pset tuples_only on
 \set QUIET on
 \set lane invoices-psql
 
--- Somebody submits work. The key makes a repetition harmless.
+-- Submit work. The key makes a repetition harmless.
 select execution_id, outcome, public_state
   from ff_create_execution(p_lane_id => :'lane', p_payload => 'invoice 42', p_idempotency_key => :'lane' || '/42') \gset
 \echo create: :outcome :public_state
@@ -13,8 +13,8 @@ select outcome, (execution_id = :'execution_id')::text as same
   from ff_create_execution(p_lane_id => :'lane', p_payload => 'invoice 42', p_idempotency_key => :'lane' || '/42') \gset
 \echo create again: :outcome :same
 
--- A worker takes it under a lease, and renews the lease while it works. An instance is one process: never give two of
--- them the same name.
+-- A worker claims it under a lease, and renews the lease while it works. An instance is one process; use a
+-- unique name for each.
 select 'booker-' || pg_backend_pid() as instance \gset
 select handle as first, handle_kind, attempt_index, lease_epoch, lease_expires_at_ms, convert_from(payload, 'UTF8') as payload
   from ff_claim(p_lane_id => :'lane', p_worker_id => 'booker', p_worker_instance_id => :'instance') \gset
@@ -22,7 +22,7 @@ select handle as first, handle_kind, attempt_index, lease_epoch, lease_expires_a
 select 'renew: ' || lease_epoch || ' ' || (lease_expires_at_ms >= :lease_expires_at_ms)::text
   from ff_renew(p_handle => :'first');
 
--- Now it must wait: it gives the lease up, and gets a token for whoever may answer.
+-- Suspend: this releases the lease and returns a token for the sender of the signal.
 select outcome, waitpoint_id, waitpoint_token
   from ff_suspend(p_handle => :'first', p_reason_code => 'waiting_for_callback', p_timeout_ms => 86400000,
                   p_condition => '{"kind": "single", "waitpoint_key": "payment", "matcher": {"by_name": "paid"}}') \gset
@@ -30,7 +30,7 @@ select outcome, waitpoint_id, waitpoint_token
 select 'claim: ' || coalesce(max(handle_kind), 'nothing')
   from ff_claim(p_lane_id => :'lane', p_worker_id => 'booker', p_worker_instance_id => :'instance');
 
--- The outsider has a login that may deliver signals and nothing else, and the token. (From psql 16 on, \bind keeps it
+-- The outsider has the token, and a login that may only deliver signals. (From psql 16 on, \bind keeps it
 -- out of the text of the statement, which the server may log.)
 \c :sender
 \set ON_ERROR_STOP off
@@ -42,14 +42,14 @@ select * from ff_deliver_signal(:'execution_id', :'waitpoint_id', 'key-1:forged'
 select 'outsider signals: ' || outcome || ' ' || public_state
   from ff_deliver_signal(:'execution_id', :'waitpoint_id', :'waitpoint_token', 'paid', p_payload => '100 euros');
 
--- Any worker goes on with the same attempt, under a new lease.
+-- Any worker continues the same attempt, under a new lease.
 \c :worker
 select handle as second, handle_kind, attempt_index, lease_epoch
   from ff_claim(p_lane_id => :'lane', p_worker_id => 'booker', p_worker_instance_id => :'instance') \gset
 \echo claim: :handle_kind :attempt_index :lease_epoch
 select 'signal: ' || signal_name || ' ' || convert_from(payload, 'UTF8') from ff_observe_signals(p_handle => :'second');
 
--- The first handle is worth nothing now. Every error has a SQLSTATE, a json DETAIL and a HINT.
+-- The first handle is no longer valid. Every error has a SQLSTATE, a json DETAIL and a HINT.
 \set ON_ERROR_STOP off
 select * from ff_renew(p_handle => :'first');
 \echo renew with the old handle: :LAST_ERROR_SQLSTATE

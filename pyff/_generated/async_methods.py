@@ -149,8 +149,8 @@ from pyff._generated.results import (
     WaitChildrenResult,
     WatchStreamResult,
 )
+from pyff.expected_outcome import require_suspended
 from pyff.statement import Statement
-from pyff.strict import suspended
 from pyff.types import EMPTY_OBJECT, JsonValue
 
 T = TypeVar("T")
@@ -175,8 +175,8 @@ class AsyncMethods(ABC):
         force: bool = False,
         conn: AsyncConnection[object] | None = None,
     ) -> AckCancelMemberResult:
-        """Acknowledges that a member of a cancelled flow has ended. force: whether or not it has; it is then
-        nobody's business any more. remaining: members still owed.
+        """Acknowledges that a member of a cancelled flow has ended. force: also if it has not ended;
+        ff_drain_cancel_backlog then no longer ends it. remaining: members still in the backlog.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotTerminal.
         """
@@ -221,9 +221,9 @@ class AsyncMethods(ABC):
     async def add_execution_to_flow(
         self, flow_id: UUID, execution_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> AddExecutionToFlowResult:
-        """Makes an execution a member of a flow, for good. It must lie in the flow's partition;
-        ff_create_execution with flow_id does both at once. A flow that had completed or failed opens
-        again.
+        """Adds an execution to a flow permanently. The execution must be in the partition of the flow;
+        ff_create_execution with flow_id creates and adds it in one call. A flow that was completed or
+        failed is reopened.
 
         Raises: InvalidInput, InvalidExecutionId, PartitionMismatch, FlowNotFound, ExecutionNotFound,
         AlreadyMemberOfDifferentFlow, FlowAlreadyTerminal, ExecutionAlreadyTerminal.
@@ -249,16 +249,15 @@ class AsyncMethods(ABC):
         ema_alpha: float = 0.2,
         conn: AsyncConnection[object] | None = None,
     ) -> AppendFrameResult:
-        """Appends one frame to the stream of the attempt that the handle holds. Frame ids grow strictly, also
-        when the clock steps back. mode: durable: kept; of each stream the last maxlen, or as many as it
-        was last given, or policy.stream_policy.maxlen, or 10000. durable_summary: the payload is a JSON
-        merge patch (RFC 7396) for the stream's document, see ff_read_summary. The string "__ff_null__" as
-        a value stands for a json null in the document. The last 64 patches are kept as frames.
-        best_effort_live: readers see it for ttl_ms, and of a stream only about as many as twice that time
-        brings, between maxlen_floor and maxlen_ceiling; ema_alpha is the weight of the newest interval in
-        the measured rate. frame_key ('' = none): the same frame again answers with the first one, replayed
-        = true, as long as that is kept. encoding says how to read the payload, which is stored byte by
-        byte.
+        """Appends one frame to the stream of the attempt of the handle. Frame ids grow strictly, also when
+        the clock steps back. mode: durable: kept; of each stream the last maxlen, else the last value
+        given, policy.stream_policy.maxlen, or 10000. durable_summary: the payload is a JSON merge patch
+        (RFC 7396) for the stream's document, see ff_read_summary. The string "__ff_null__" as a value
+        stands for a json null in the document. The last 64 patches are kept as frames. best_effort_live:
+        readable for ttl_ms; a stream keeps about as many as arrive in twice that time, between
+        maxlen_floor and maxlen_ceiling; ema_alpha is the weight of the newest interval in the measured
+        rate. frame_key ('' = none): a repeated frame returns the first one, replayed = true, while that is
+        kept. encoding is the encoding of the payload, which is stored unchanged.
 
         Raises: InvalidInput, InvalidFrameType, InvalidStreamMode, PayloadTooLarge, InvalidHandle,
         InvalidPatch, SummaryTooLarge, ExecutionNotFound, StreamClosed, ExecutionNotActive, StaleLease,
@@ -286,8 +285,9 @@ class AsyncMethods(ABC):
     async def apply_dependency_to_child(
         self, flow_id: UUID, edge_id: UUID, *, conn: AsyncConnection[object] | None = None
     ) -> ApplyDependencyToChildResult:
-        """Puts a staged edge into effect: the downstream, unless it runs already, waits. If the upstream has
-        ended, that counts at once. unsatisfied_count: how many edges of the downstream have not succeeded.
+        """Applies a staged edge: the downstream execution waits, unless it is already running. If the
+        upstream has ended, its outcome is applied immediately. unsatisfied_count: number of edges of the
+        downstream that have not succeeded.
 
         Raises: InvalidInput, FlowNotFound, EdgeNotFound, FlowAlreadyTerminal, ExecutionAlreadyTerminal.
         """
@@ -303,9 +303,9 @@ class AsyncMethods(ABC):
         flow_id: UUID | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> AttachBudgetResult:
-        """Puts a budget on an execution, or on a flow: on all its members that have not ended, and on those
-        to come that bring none of their own. An execution is not handed out while one of its budgets is
-        breached, or strict and used up; what runs goes on. At most 16 budgets.
+        """Attaches a budget to an execution, or to a flow: to all its members that have not ended, and to
+        later members without budgets of their own. An execution cannot be claimed while one of its budgets
+        is breached, or strict and used up; running attempts continue. At most 16 budgets.
 
         Raises: InvalidInput, InvalidExecutionId, BudgetNotFound, ExecutionNotFound, FlowNotFound,
         ExecutionAlreadyTerminal, FlowAlreadyTerminal.
@@ -324,9 +324,9 @@ class AsyncMethods(ABC):
         flow_id: UUID | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> AttachQuotaResult:
-        """Puts an execution, or a flow with all its members to come, under a quota policy: claims keep to it.
-        Present members that have not ended and have no policy get it too. What runs goes on, and is
-        counted.
+        """Attaches a quota policy to an execution, or to a flow and all its later members: claims enforce it.
+        Present members that have not ended and have no policy get it too. Running attempts continue, and
+        are counted.
 
         Raises: InvalidInput, InvalidExecutionId, QuotaPolicyNotFound, ExecutionNotFound, FlowNotFound,
         QuotaAttachConflict, ExecutionAlreadyTerminal, FlowAlreadyTerminal.
@@ -346,9 +346,9 @@ class AsyncMethods(ABC):
         not_before_ms: int | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> BlockExecutionForAdmissionResult:
-        """Takes an execution that is ready out of the reach of claims. waiting_for_quota, waiting_for_budget:
-        parked as a claim would have done, until there is room and not_before_ms has come; it must have a
-        policy or budget. paused_by_operator: held until ff_unblock_execution.
+        """Makes a ready execution unclaimable. waiting_for_quota, waiting_for_budget: parked as by a claim,
+        until there is room and not_before_ms has passed; it must have a policy or budget.
+        paused_by_operator: held until ff_unblock_execution.
 
         Raises: InvalidInput, InvalidExecutionId, InvalidBlockingReason, ExecutionNotFound,
         ExecutionAlreadyTerminal, ExecutionNotEligible.
@@ -367,8 +367,8 @@ class AsyncMethods(ABC):
     async def cancel(
         self, handle: str, *, reason: str = "", conn: AsyncConnection[object] | None = None
     ) -> CancelResult:
-        """The holder of the lease gives the work up for good: the execution ends cancelled. reason is cut at
-        4096 characters.
+        """The lease holder cancels its execution: the execution ends cancelled. reason is cut at 4096
+        characters.
 
         Raises: InvalidInput, InvalidHandle, InvalidExecutionId, ExecutionNotFound, ExecutionNotActive,
         StaleLease, LeaseRevoked, LeaseExpired.
@@ -386,9 +386,9 @@ class AsyncMethods(ABC):
         attempt_id: UUID | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> CancelExecutionResult:
-        """Cancels an execution in whatever state it is. source: operator_override, flow_cascade and
-        system_timeout need no fence; lease_holder needs the whole one. A lease that is held ends: its
-        holder is refused from then on.
+        """Cancels an execution in any state that is not terminal. source: operator_override, flow_cascade and
+        system_timeout need no fence; lease_holder needs the complete fence. A live lease ends: later calls
+        of its holder are rejected.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionAlreadyTerminal,
         FenceRequired, PartialFence, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
@@ -416,11 +416,11 @@ class AsyncMethods(ABC):
         max_members: int = 1000,
         conn: AsyncConnection[object] | None = None,
     ) -> CancelFlowResult:
-        """Cancels a flow for good. cancel_all: every member that has not ended; cancel_pending: those that no
-        worker has a live lease on, the others may complete but not wait or be retried; cancel_flow_only:
-        members run on, the graph is frozen. Up to max_members (0 to 100000) end in this call; the rest
-        (pending_count) is not claimable any more and is ended by ff_drain_cancel_backlog. A stronger
-        policy may follow a weaker one (escalated).
+        """Cancels a flow permanently. cancel_all: cancels every member that has not ended; cancel_pending:
+        cancels members without a live lease, the others may complete but cannot wait or be retried;
+        cancel_flow_only: members continue, the graph is frozen. Up to max_members (0 to 100000) members
+        end in this call; the rest (pending_count) is no longer claimable and is ended by
+        ff_drain_cancel_backlog. A later call with a stronger policy replaces a weaker one (escalated).
 
         Raises: InvalidInput, FlowNotFound.
         """
@@ -446,9 +446,9 @@ class AsyncMethods(ABC):
         grace_ms: int = 30000,
         conn: AsyncConnection[object] | None = None,
     ) -> CancelFlowHeaderResult:
-        """Cancels a flow as ff_cancel_flow does, but ends no member before grace_ms have passed: whoever
-        calls it can end them gently and acknowledge each with ff_ack_cancel_member. member_execution_ids:
-        those still owed.
+        """Cancels a flow like ff_cancel_flow, but ends no member before grace_ms have passed: until then the
+        caller can end the members in its own way and acknowledge each with ff_ack_cancel_member.
+        member_execution_ids: members still in the backlog.
 
         Raises: InvalidInput, FlowNotFound.
         """
@@ -465,16 +465,16 @@ class AsyncMethods(ABC):
         )
 
     async def capabilities(self, *, conn: AsyncConnection[object] | None = None) -> list[CapabilitiesRow]:
-        """What this installation can do: one row per group of operations. note names the function to start
-        with.
+        """The capabilities of this installation: one row per group of operations. note: the first function of
+        the group.
         """
         return await self._call(statements.CAPABILITIES, {}, conn)
 
     async def change_priority(
         self, execution_id: str, priority: int, *, conn: AsyncConnection[object] | None = None
     ) -> ChangePriorityResult:
-        """Changes the priority of an execution that has not ended, clamped to 0..9000. Work that is running
-        uses it at its next claim.
+        """Changes the priority of an execution that has not ended, clamped to 0..9000. For a running
+        execution it takes effect at the next claim.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionAlreadyTerminal.
         """
@@ -490,11 +490,11 @@ class AsyncMethods(ABC):
         hold_ms: int = 60000,
         conn: AsyncConnection[object] | None = None,
     ) -> CheckAdmissionResult:
-        """Asks a quota policy for a start and a slot, and holds the slot for hold_ms: for work that is
-        started by other means, or before it is claimed; the claim of an execution under the policy takes
-        the slot over. The execution need not exist: then its id is the key of a plain limiter.
-        rate_exceeded: come back after retry_after_ms. concurrency_exceeded: when somebody has finished.
-        Refusals write nothing.
+        """Requests a start and a slot from a quota policy, and reserves the slot for hold_ms: for work that
+        is started by other means, or before it is claimed; the claim of an execution under the policy
+        takes the slot over. The execution need not exist: then its id is the key of a plain limiter.
+        rate_exceeded: retry after retry_after_ms. concurrency_exceeded: retry when an execution of the
+        policy has finished. Denials write nothing.
 
         Raises: InvalidInput, InvalidExecutionId, QuotaPolicyNotFound.
         """
@@ -507,8 +507,8 @@ class AsyncMethods(ABC):
     async def check_invariants(
         self, *, limit: int = 100, conn: AsyncConnection[object] | None = None
     ) -> list[CheckInvariantsRow]:
-        """Looks for rows that must not exist. No rows: the database is sound. Each row names the broken rule,
-        what breaks it and how. Reads whole tables; takes no locks. Sees one moment only inside a
+        """Returns violations of the engine's invariants; no rows: none found. Each row names the broken rule,
+        the subject and a detail. Reads whole tables; takes no locks. Sees one snapshot only inside a
         REPEATABLE READ transaction.
 
         Raises: InvalidInput.
@@ -528,10 +528,10 @@ class AsyncMethods(ABC):
     ) -> ClaimRow | None:
         """Takes the next execution of a lane under a lease: highest priority first, then the oldest, among
         those whose required capabilities the worker has. No row: there is no work, or the lane is unknown,
-        paused or disabled. Delays that ended, leases that ran out, passed deadlines and timeouts are
-        honoured on the way; no background process is needed. handle_kind: fresh (a new attempt), resumed
-        (goes on with a paused attempt), reclaimed (a new attempt after a crash). Keep the handle: the
-        other worker verbs take it. Renew before lease_expires_at_ms.
+        paused or disabled. The claim applies ended delays, expired leases, deadlines and timeouts; no
+        background process is needed. handle_kind: fresh (a new attempt), resumed (continues a paused
+        attempt), reclaimed (a new attempt after a crash). The other worker functions take the handle.
+        Renew the lease before lease_expires_at_ms.
 
         Raises: InvalidInput, InvalidLaneId, InvalidCapabilities.
         """
@@ -589,7 +589,7 @@ class AsyncMethods(ABC):
     ) -> ClaimForWorkerResult | None:
         """Picks the next execution of a lane as ff_claim does, and reserves it for a worker instead of
         leasing it. The worker redeems the grant with ff_claim_from_grant before expires_at_ms; an expired
-        grant is simply ignored. No row: no work.
+        grant has no effect. No row: no work.
 
         Raises: InvalidInput, InvalidLaneId, InvalidCapabilities.
         """
@@ -615,7 +615,8 @@ class AsyncMethods(ABC):
         lease_ttl_ms: int = 30000,
         conn: AsyncConnection[object] | None = None,
     ) -> ReclaimRow:
-        """Redeems a grant of any kind: claim and resume answer claimed, reclaim as ff_reclaim_execution does.
+        """Redeems a grant of any kind: claim and resume return claimed, reclaim returns as
+        ff_reclaim_execution.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotLeaseable,
         UseClaimResumedExecution, NotAResumedExecution, ExecutionNotEligible, LaneNotClaimable,
@@ -642,7 +643,7 @@ class AsyncMethods(ABC):
         lease_ttl_ms: int = 30000,
         conn: AsyncConnection[object] | None = None,
     ) -> ClaimRow:
-        """ff_claim_resumed_execution, finding the execution by its grant.
+        """ff_claim_resumed_execution by grant id alone.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotLeaseable,
         UseClaimResumedExecution, NotAResumedExecution, ExecutionNotEligible, LaneNotClaimable,
@@ -673,7 +674,7 @@ class AsyncMethods(ABC):
         conn: AsyncConnection[object] | None = None,
     ) -> list[ClaimRow]:
         """ff_claim for up to limit executions (at most 1000) in one call, in the order in which ff_claim
-        would have handed them out.
+        returns them.
 
         Raises: InvalidInput, InvalidLaneId, InvalidCapabilities.
         """
@@ -701,7 +702,7 @@ class AsyncMethods(ABC):
         lease_ttl_ms: int = 30000,
         conn: AsyncConnection[object] | None = None,
     ) -> ClaimRow:
-        """Goes on with the paused attempt of one execution: same attempt, new lease. With grant_id the call
+        """Resumes the paused attempt of one execution: same attempt, new lease. With grant_id the call
         redeems a grant of kind resume. With NULL it needs no grant as long as no other worker holds a live
         one; a grant of the caller is used up.
 
@@ -729,8 +730,8 @@ class AsyncMethods(ABC):
         reason: str = "proactive_close",
         conn: AsyncConnection[object] | None = None,
     ) -> CloseWaitpointResult:
-        """Closes a pending waitpoint, for a worker that decided not to suspend. Signals that it had buffered
-        are discarded, and later ones refused.
+        """Closes a pending waitpoint when the worker decides not to suspend. Buffered signals are discarded,
+        later signals are rejected.
 
         Raises: InvalidInput, InvalidHandle, ExecutionNotFound, ExecutionNotActive, StaleLease,
         LeaseRevoked, LeaseExpired, WaitpointNotFound, InvalidWaitpointForExecution, WaitpointNotPending.
@@ -749,8 +750,9 @@ class AsyncMethods(ABC):
         result_encoding: str | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> CompleteResult:
-        """Ends an execution with success and stores its result on the attempt that produced it. Only the
-        holder of the live lease may; the same call again answers as the first did, with replayed = true.
+        """Ends an execution with success and stores the result on the attempt that produced it. Only the
+        holder of the live lease may call it. A repeated call returns the same result, with replayed =
+        true.
 
         Raises: InvalidInput, PayloadTooLarge, InvalidHandle, InvalidExecutionId, ExecutionNotFound,
         ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
@@ -774,9 +776,9 @@ class AsyncMethods(ABC):
         source: str = "lease_holder",
         conn: AsyncConnection[object] | None = None,
     ) -> CompleteResult:
-        """ff_complete by explicit fence. source operator_override, without a fence, completes an active
-        execution in place of the lease holder. Members of ff_operator and ff_admin, and the owner of the
-        schema, may do so.
+        """ff_complete with an explicit fence. source operator_override, without a fence, completes an active
+        execution in place of the lease holder; it requires membership in ff_operator or ff_admin, or
+        ownership of the schema.
 
         Raises: InvalidInput, OverrideNotAllowed, PayloadTooLarge, InvalidExecutionId, FenceRequired,
         PartialFence, ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
@@ -804,9 +806,9 @@ class AsyncMethods(ABC):
         result_encoding: str | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> list[CompleteManyRow]:
-        """ff_complete for up to 1000 handles in one call. One row per handle, in their order; each is judged
-        on its own: one that ff_complete would refuse is refused with that error_kind and changes nothing,
-        the others complete.
+        """ff_complete for up to 1000 handles in one call. Returns one row per handle, in their order. Each
+        handle is checked on its own: one that ff_complete would reject gets outcome refused with that
+        error_kind and changes nothing; the others complete.
 
         Raises: InvalidInput.
         """
@@ -832,14 +834,14 @@ class AsyncMethods(ABC):
         release_on_terminal: bool = False,
         conn: AsyncConnection[object] | None = None,
     ) -> CreateBudgetResult:
-        """Defines a budget: limits by dimension (tokens, cents, seconds), 0 or NULL for none, on what is
-        reported against it. enforcement_mode: strict refuses what would pass a hard limit, warn counts it
-        and says so. on_hard_limit: what a refusal does besides, in strict mode: fail nothing, block lets
-        no attached execution be claimed until the budget is reset or its limits are raised, cancel_pending
-        and cancel_all also cancel the attached executions, those that run spared or not. on_soft_limit
-        none: soft limits are not reported. reset_interval_ms > 0: usage starts again at 0 that often.
-        release_on_terminal: what an execution spent by ff_record_spend is given back when it has ended.
-        scope_type and scope_id are labels.
+        """Creates a budget: limits on reported usage by dimension (tokens, cents, seconds), 0 or NULL for
+        none. enforcement_mode: strict rejects usage that would pass a hard limit, warn counts and reports
+        it. on_hard_limit: what a rejection does in addition, in strict mode: fail does nothing, block
+        makes attached executions unclaimable until the budget is reset or its limits are raised,
+        cancel_pending and cancel_all also cancel the attached executions, without or with the running
+        ones. on_soft_limit none: soft limits are not reported. reset_interval_ms > 0: the interval after
+        which usage is reset to 0. release_on_terminal: what an execution spent by ff_record_spend is
+        released when it has ended. scope_type and scope_id are labels.
 
         Raises: InvalidInput, BudgetConflict.
         """
@@ -884,20 +886,20 @@ class AsyncMethods(ABC):
         detached: bool = False,
         conn: AsyncConnection[object] | None = None,
     ) -> CreateExecutionResult:
-        """Submits one execution to a lane. An unknown lane is registered. It is claimable at once, or when
-        its delay ends. idempotency_key: within policy.dedup_window_ms (7 days) the same request in the
-        same namespace answers duplicate with the execution that exists; a different request is refused.
-        priority: 0 to 9000, higher first; outside is clamped. delay_until_ms, delay_ms: one of them, or
-        the policy's. deadline_at_ms: when it expires, whatever its state. policy: retries, timeouts,
+        """Submits one execution to a lane. An unknown lane is registered. The execution is claimable at once,
+        or when its delay ends. idempotency_key: within policy.dedup_window_ms (7 days) the same request in
+        the same namespace returns duplicate with the existing execution; a different request is rejected.
+        priority: 0 to 9000, higher first; clamped to that range. delay_until_ms, delay_ms: one of them, or
+        the policy's. deadline_at_ms: the execution expires then, in any state. policy: retries, timeouts,
         limits; stored with its defaults written out. required_capabilities: only workers that have all of
-        them get it. flow_id: makes it a member of that flow, which opens again if it had completed or
-        failed. execution_id: an id of the caller's choice, once. The same request again answers duplicate;
-        after the execution was deleted the id is refused as long as events, children or an idempotency key
-        of it are kept. parent_execution_id: makes it a child of that execution, of any namespace. When the
-        parent ends other than by success, a child that has not ended is cancelled with the reason
-        parent_ended, whether or not it runs; when the parent is replayed, so is a child that did not
-        succeed. detached: the child is listed, but independent of both, and may be created when the parent
-        has ended.
+        them can claim the execution. flow_id: makes it a member of that flow; a flow that has completed or
+        failed opens again. execution_id: an id chosen by the caller, usable once. The same request again
+        returns duplicate. After the execution was deleted, the id is rejected as long as events, children
+        or an idempotency key of it are kept. parent_execution_id: makes it a child of that execution, in
+        any namespace. When the parent ends without success, a child that has not ended is cancelled with
+        the reason parent_ended, even while it runs. When the parent is replayed, a child that did not
+        succeed is replayed too. detached: the child is listed, but neither cancelled nor replayed with the
+        parent, and can be created after the parent has ended.
 
         Raises: InvalidInput, PayloadTooLarge, InvalidLaneId, InvalidPolicy, InvalidCapabilities,
         InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, InvalidExecutionId, PartitionMismatch,
@@ -949,9 +951,9 @@ class AsyncMethods(ABC):
         creator: str = "",
         conn: AsyncConnection[object] | None = None,
     ) -> list[CreateExecutionsRow]:
-        """Submits up to 10 000 executions to a lane in one call, all or none; everything but payload, key and
-        priority is the same for all. Rows come in the order of payloads. A key that is repeated inside the
-        call answers created, then duplicate.
+        """Submits up to 10 000 executions to a lane in one call, all or none. All arguments but payload, key
+        and priority are common to all. Returns rows in the order of payloads. A key repeated inside the
+        call returns created, then duplicate.
 
         Raises: InvalidInput, PayloadTooLarge, InvalidLaneId, InvalidPolicy, InvalidCapabilities,
         InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, FlowNotFound, IdempotencyConflict,
@@ -989,8 +991,8 @@ class AsyncMethods(ABC):
         tags: Mapping[str, str] = EMPTY_OBJECT,
         conn: AsyncConnection[object] | None = None,
     ) -> CreateFlowResult:
-        """Creates an empty flow: a graph of executions that wait for each other. hold: its members are not
-        handed out, and it cannot end, until ff_start_flow; so the whole graph can be built first.
+        """Creates an empty flow: a graph of executions that wait for each other. hold: until ff_start_flow,
+        members cannot be claimed and the flow cannot end, so the whole graph can be built first.
 
         Raises: InvalidInput, InvalidTagKey, FlowConflict.
         """
@@ -1010,10 +1012,10 @@ class AsyncMethods(ABC):
         jitter_ms: int = 0,
         conn: AsyncConnection[object] | None = None,
     ) -> CreateQuotaPolicyResult:
-        """Defines a limit: so many starts in any window_seconds, so many executions at once; 0 is no limit.
-        Attach it with ff_attach_quota or policy.quota_policy_id, and every claim keeps to it. jitter_ms:
-        who is refused for want of starts is told to come back up to that much later, at random, so that
-        not all return together.
+        """Creates a quota policy: a maximum of starts in any window_seconds and of executions at once; 0 is
+        no limit. Attached with ff_attach_quota or policy.quota_policy_id, it is enforced by every claim.
+        jitter_ms: the maximum random delay added to the retry time of executions denied a start, so that
+        they do not all retry together.
 
         Raises: InvalidInput, InvalidQuotaSpec, QuotaPolicyConflict.
         """
@@ -1054,14 +1056,14 @@ class AsyncMethods(ABC):
         replace: bool = False,
         conn: AsyncConnection[object] | None = None,
     ) -> CreateScheduleResult:
-        """Work that recurs: at each tick an execution is created, with the arguments given here and the tags
-        schedule.id and schedule.fire_at_ms. One of cron (five fields or @hourly, @daily, ..; by the clock
-        of time_zone) and interval_ms (counted from the start). start_at_ms, end_at_ms: ticks are from the
-        first on, before the second; a start in the past makes what lies between missed ticks. catch_up
-        says what becomes of ticks that nobody fired in time: skip (dropped, if older than grace_ms),
-        latest (one execution for all of them), all (one for each of the last max_catch_up). The same
-        definition again answers already_satisfied. Another one is refused, or with replace takes its
-        place: a change of its times counts from now on, and a paused schedule stays paused.
+        """Creates a schedule: at each tick an execution is created, with the arguments given here and the
+        tags schedule.id and schedule.fire_at_ms. One of cron (five fields or @hourly, @daily, ..; in local
+        time of time_zone) and interval_ms (counted from the start). start_at_ms, end_at_ms: ticks are from
+        the first on, before the second; with a start in the past the ticks since then count as missed.
+        catch_up, for ticks that were not fired in time: skip (dropped if older than grace_ms), latest (one
+        execution for all of them), all (one for each of the last max_catch_up). The same definition again
+        returns already_satisfied. Another one is rejected, or with replace replaces it: a change of its
+        times applies from now on, and a paused schedule stays paused.
 
         Raises: InvalidInput, PayloadTooLarge, InvalidLaneId, InvalidSchedule, InvalidPolicy,
         InvalidCapabilities, InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, ScheduleConflict.
@@ -1102,10 +1104,10 @@ class AsyncMethods(ABC):
         waitpoint_id: UUID | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> CreateWaitpointResult:
-        """A waitpoint before the suspension: its token can be handed out while the work goes on, and signals
-        that arrive are kept for the suspension that binds it ({"use_pending": waitpoint_id}). It ends
-        after expires_in_ms, or with the attempt. The lease stays. Without waitpoint_id every call makes a
-        new one.
+        """Creates a waitpoint before the suspension: its token can be handed out while the work continues,
+        and signals that arrive are kept for the suspension that binds it ({"use_pending": waitpoint_id}).
+        The waitpoint ends after expires_in_ms or with the attempt. The lease stays. Without waitpoint_id
+        every call creates a new one.
 
         Raises: InvalidInput, InvalidHandle, InvalidWaitpointKey, ExecutionNotFound, ExecutionNotActive,
         StaleLease, LeaseRevoked, LeaseExpired, HmacNotInitialized, WaitpointConflict,
@@ -1130,9 +1132,9 @@ class AsyncMethods(ABC):
         delay_ms: int | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> DelayResult:
-        """Pauses the attempt until a time, given as such or as a length, one of the two. The lease ends; the
-        next claim after that time goes on with the same attempt, and no retry is counted. A time that is
-        not in the future makes it claimable at once.
+        """Pauses the attempt until a time (delay_until_ms) or for a duration (delay_ms); exactly one must be
+        given. The lease ends. The next claim after that time resumes the same attempt, and no retry is
+        counted. If the time is not in the future, the execution is claimable at once.
 
         Raises: InvalidInput, InvalidHandle, InvalidExecutionId, ExecutionNotFound, ExecutionNotActive,
         StaleLease, LeaseRevoked, LeaseExpired, FlowCancelled.
@@ -1154,9 +1156,9 @@ class AsyncMethods(ABC):
         source: str = "lease_holder",
         conn: AsyncConnection[object] | None = None,
     ) -> DelayResult:
-        """ff_delay by explicit fence. source operator_override, without a fence, delays an active execution
-        in place of the lease holder. Members of ff_operator and ff_admin, and the owner of the schema, may
-        do so.
+        """ff_delay with an explicit fence. source operator_override, without a fence, delays an active
+        execution in place of the lease holder; it requires membership in ff_operator or ff_admin, or
+        ownership of the schema.
 
         Raises: InvalidInput, OverrideNotAllowed, InvalidExecutionId, FenceRequired, PartialFence,
         ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired, FlowCancelled.
@@ -1179,8 +1181,8 @@ class AsyncMethods(ABC):
     async def delete_schedule(
         self, schedule_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> DeleteScheduleResult:
-        """Deletes a schedule. Executions that it has created stay; a tick that has one gets no second, also
-        when a schedule with this id is created again.
+        """Deletes a schedule. Executions that it has created stay; a tick that has an execution gets no
+        second one, even if a schedule with this id is created again.
 
         Raises: InvalidInput.
         """
@@ -1200,11 +1202,11 @@ class AsyncMethods(ABC):
         resume_delay_ms: int | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> SignalResult:
-        """ff_deliver_signal by an operator: the role is the authority, no token is needed, so it also works
-        when the key of the token has expired. One decision is applied once: idempotency_suffix tells it
-        apart from others of the same name. Keys and ids of token holders do not matter to it, and it does
-        not count against max_signals_per_execution. operator_id, else the login, is the source of the
-        signal.
+        """ff_deliver_signal by an operator: the role authorizes the call, no token is needed, so it also
+        works when the key of the token has expired. Each decision is applied once: idempotency_suffix
+        distinguishes it from others of the same name. It does not conflict with keys and ids of token
+        holders, and does not count against max_signals_per_execution. The source of the signal is
+        operator_id, or else the login role.
 
         Raises: InvalidInput, InvalidExecutionId, InvalidLaneId, InvalidSignalName, PayloadTooLarge,
         ExecutionNotFound, LaneMismatch, WaitpointNotFound, SignalConflict, IdempotencyConflict,
@@ -1245,12 +1247,12 @@ class AsyncMethods(ABC):
         resume_delay_ms: int | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> SignalResult:
-        """Delivers a signal to a waitpoint. The token of the waitpoint is the authority; whoever lacks it
-        learns nothing about what exists. A pending waitpoint keeps the signal for the suspension that will
-        bind it. On an active one it counts if the condition accepts its name (matched), and the execution
-        resumes once the condition is satisfied: at once, after resume_delay_ms, or after the delay of the
-        suspension's policy. signal_id, or idempotency_key for dedup_ttl_ms, makes a repetition
-        recognisable.
+        """Delivers a signal to a waitpoint. The token of the waitpoint authorizes the call; errors for an
+        invalid token reveal nothing about what exists. A pending waitpoint keeps the signal for the
+        suspension that will bind it. On an active waitpoint the signal counts if the condition accepts its
+        name (matched), and the execution resumes once the condition is satisfied: at once, after
+        resume_delay_ms, or after the delay of the suspension's policy. A repeated call is recognized by
+        signal_id, or by idempotency_key for dedup_ttl_ms.
 
         Raises: InvalidInput, InvalidExecutionId, InvalidSignalName, PayloadTooLarge, InvalidSourceType,
         MissingToken, InvalidToken, TokenExpired, SignalConflict, IdempotencyConflict, TargetNotSignalable,
@@ -1289,7 +1291,7 @@ class AsyncMethods(ABC):
     async def describe_execution(
         self, execution_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> DescribeExecutionResult | None:
-        """Everything about one execution but its payload and results: state, attempt, lease, timers,
+        """All fields of one execution except its payload and results: state, attempt, lease, timers,
         counters, outcome, tags, policy and the progress of its current attempt. No row: there is no such
         execution.
 
@@ -1300,8 +1302,8 @@ class AsyncMethods(ABC):
     async def describe_flow(
         self, flow_id: UUID, *, conn: AsyncConnection[object] | None = None
     ) -> DescribeFlowResult | None:
-        """Everything about one flow: what is stored, how many members are in which state, and what that makes
-        of it (derived_state). cancel_pending: members that its cancellation still waits for. No row: no
+        """Describes one flow: stored columns, number of members by state, and the state derived from those
+        counts (derived_state). cancel_pending: members that its cancellation still waits for. No row: no
         such flow.
 
         Raises: InvalidInput.
@@ -1311,9 +1313,9 @@ class AsyncMethods(ABC):
     async def describe_schedule(
         self, schedule_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> DescribeScheduleResult | None:
-        """Everything about one schedule; no row if there is none. next_fire_at_ms: its next tick; due_at_ms:
+        """All attributes of one schedule; no row if there is none. next_fire_at_ms: its next tick; due_at_ms:
         when that is tried, later than the tick after a failure, null while it is paused or has ended.
-        last_fire_at_ms: the last tick that was fired; last_fired_at_ms: when that happened.
+        last_fire_at_ms: the last tick that was fired; last_fired_at_ms: when it was fired.
 
         Raises: InvalidInput.
         """
@@ -1327,8 +1329,8 @@ class AsyncMethods(ABC):
         flow_id: UUID | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> DetachBudgetResult:
-        """Takes a budget off an execution, which can be claimed again if it waited for it; or off a flow, for
-        the members to come: those it has keep theirs. What was used stays counted.
+        """Detaches a budget from an execution, which becomes claimable if it waited for the budget; or from a
+        flow, for later members: present members keep it. Counted usage stays.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, FlowNotFound.
         """
@@ -1345,8 +1347,8 @@ class AsyncMethods(ABC):
         flow_id: UUID | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> DetachQuotaResult:
-        """Takes an execution out of its quota policy; if it waits for the policy, it is settled. Refused
-        while it runs. A flow: for members to come; those it has keep theirs.
+        """Detaches the quota policy of an execution, which is settled if it waits for the policy. Rejected
+        while it runs. For a flow: applies to later members; present members keep theirs.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, FlowNotFound, SlotInUse.
         """
@@ -1357,10 +1359,10 @@ class AsyncMethods(ABC):
     async def dispatch_completion(
         self, event_id: int, *, max_edges: int = 1000, conn: AsyncConnection[object] | None = None
     ) -> DispatchCompletionResult:
-        """Applies the end of a flow member to the members that wait for it, and the other ends of its flow
-        that are new or due. The call that ended the member has usually done this itself. event_id: that of
-        its completion. partial: something is left, because a child was locked by another transaction or it
-        was too much for one call; call again.
+        """Applies the end of a flow member to the members that wait for it, together with other ends in the
+        same flow that are new or due. Normally the call that ended the member has already done this.
+        event_id: id of its completion event. partial: work remains because a child was locked by another
+        transaction or the limit of one call was reached; call again.
 
         Raises: InvalidInput.
         """
@@ -1371,8 +1373,8 @@ class AsyncMethods(ABC):
     async def dispatch_completions(
         self, *, limit: int = 200, conn: AsyncConnection[object] | None = None
     ) -> SweepResult:
-        """Passes on ends of flow members that nobody has passed on yet (ff_dispatch_completion), grouped by
-        flow. A claim that finds nothing does the same.
+        """Dispatches ends of flow members that have not been dispatched yet (ff_dispatch_completion), grouped
+        by flow. A claim that finds no work does the same.
 
         Raises: InvalidInput.
         """
@@ -1381,9 +1383,9 @@ class AsyncMethods(ABC):
     async def drain_cancel_backlog(
         self, *, limit: int = 200, flow_id: UUID | None = None, conn: AsyncConnection[object] | None = None
     ) -> SweepResult:
-        """Ends members of cancelled flows that could not be ended in the call that cancelled them: there were
-        too many, they were busy, a grace was given, or they ran and do not any more. flow_id: of that flow
-        alone.
+        """Ends members of cancelled flows that the cancelling call did not end: there were too many, they
+        were locked, a grace period was given, or they were running and no longer are. flow_id: only
+        members of that flow.
 
         Raises: InvalidInput.
         """
@@ -1392,10 +1394,10 @@ class AsyncMethods(ABC):
     async def drain_sibling_cancels(
         self, *, limit: int = 200, conn: AsyncConnection[object] | None = None
     ) -> SweepResult:
-        """Cancels members that a decided group no longer needs and that were busy when it was decided.
-        Cancels the children of executions that ended other than by success, and replays those of replayed
-        ones, if there were too many, they were busy, or they were created at the same time. Counts checks
-        of parents that turn out to need nothing as well.
+        """Cancels members that a decided group no longer needs and that were locked when it was decided.
+        Cancels the children of executions that ended other than by success, and replays the children of
+        replayed executions, if there were too many, they were locked, or they were created at the same
+        time. Also counts checks of parents that need no change.
 
         Raises: InvalidInput.
         """
@@ -1404,8 +1406,8 @@ class AsyncMethods(ABC):
     async def evaluate_flow_eligibility(
         self, execution_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> EvaluateFlowEligibilityResult:
-        """What its flow and dependencies say of an execution. Reads only. Time, quota and budget show in
-        eligibility_state.
+        """Eligibility of an execution as far as its flow and dependencies decide it. Read only. Time, quota
+        and budget are reported in eligibility_state.
 
         Raises: InvalidInput, InvalidExecutionId.
         """
@@ -1414,9 +1416,9 @@ class AsyncMethods(ABC):
     async def event_cursor(
         self, *, at: str = "now", conn: AsyncConnection[object] | None = None
     ) -> EventCursorResult:
-        """A cursor to start from, good for every reader. now: everything that commits from here on, and
-        perhaps a few events that have just been committed; oldest: everything since the last event that
-        was trimmed from any family.
+        """Returns a start cursor, valid for every reader. now: all events that commit from now on, and
+        possibly a few that have just been committed; oldest: all events since the last event that was
+        trimmed from any family.
 
         Raises: InvalidInput, EventGenerationStale.
         """
@@ -1425,10 +1427,11 @@ class AsyncMethods(ABC):
     async def event_lag(
         self, *, family: str | None = None, conn: AsyncConnection[object] | None = None
     ) -> EventLagResult:
-        """Why events have not been delivered yet. horizon: readers see what has a smaller ord; newest_ord:
-        the greatest there is; held_back: how many committed events wait; oldest_held_ms: for how long the
-        oldest of them has; holder_pid, holder_database: the session whose write transaction holds the
-        horizon (pid NULL with a database: a prepared transaction). family NULL: all.
+        """Shows why events have not been delivered yet. horizon: readers see events with a smaller ord;
+        newest_ord: the greatest ord; held_back: number of committed events at or above the horizon;
+        oldest_held_ms: age of the oldest of them; holder_pid, holder_database: the session whose write
+        transaction holds the horizon (pid NULL with a database: a prepared transaction). family NULL: all
+        families.
 
         Raises: InvalidInput.
         """
@@ -1437,9 +1440,9 @@ class AsyncMethods(ABC):
     async def expire_execution(
         self, execution_id: str, phase: str, *, conn: AsyncConnection[object] | None = None
     ) -> ExpireExecutionResult:
-        """Applies a timer that has passed. attempt_timeout: the running attempt fails as a timeout, with a
-        retry if its policy has one left. execution_deadline: the execution ends expired, whatever its
-        state. The next claim would have done it.
+        """Applies a timer that is due. attempt_timeout: the running attempt fails with a timeout and is
+        retried if its policy allows another retry. execution_deadline: the execution ends expired, in any
+        state. The next claim does the same.
 
         Raises: InvalidInput, InvalidExecutionId.
         """
@@ -1450,8 +1453,9 @@ class AsyncMethods(ABC):
     async def expire_suspension(
         self, execution_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> ExpireSuspensionResult:
-        """Applies the timeout of a suspension that has passed: the execution fails, is cancelled, expires,
-        resumes with a timeout signal, or is escalated to an operator, as the suspension says.
+        """Applies the timeout of a suspension if it has passed: the execution fails, is cancelled, expires,
+        resumes with a timeout signal, or is escalated to an operator, depending on the timeout behavior of
+        the suspension.
 
         Raises: InvalidInput, InvalidExecutionId, CorruptState.
         """
@@ -1467,13 +1471,13 @@ class AsyncMethods(ABC):
         retry_after_ms: int | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> FailResult:
-        """Ends the attempt as failed. A retry follows when the stored policy allows it: not for
+        """Ends the attempt as failed. The execution is retried if the stored policy allows it: not for
         classification permanent or cancelled, only for retryable_categories if the policy names some, and
-        while retries are left; it becomes claimable at delay_until_ms, or at once. Otherwise the execution
-        ends failed. reason is cut at 4096 characters. classification: transient, permanent, infra_crash,
-        timeout, cancelled; category defaults to it. retry_after_ms (0 to 30 days): the retry, if one
-        follows, comes after exactly that delay instead of the policy's backoff, as an HTTP Retry-After
-        asks. It grants no retry that the policy does not, and is ignored when none follows.
+        while retries are left. The retry becomes claimable at delay_until_ms, or at once. Otherwise the
+        execution ends failed. reason is cut at 4096 characters. classification: transient, permanent,
+        infra_crash, timeout, cancelled; category defaults to it. retry_after_ms (0 to 30 days): delay of
+        the retry instead of the policy's backoff, as in HTTP Retry-After. It does not add retries, and is
+        ignored if there is none.
 
         Raises: InvalidInput, InvalidHandle, InvalidExecutionId, ExecutionNotFound, ExecutionNotActive,
         StaleLease, LeaseRevoked, LeaseExpired.
@@ -1505,9 +1509,9 @@ class AsyncMethods(ABC):
         retry_after_ms: int | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> FailResult:
-        """ff_fail by explicit fence. source operator_override, without a fence, fails an active execution in
-        place of the lease holder. Members of ff_operator and ff_admin, and the owner of the schema, may do
-        so.
+        """ff_fail with an explicit fence. source operator_override, without a fence, fails an active
+        execution in place of the lease holder; it requires membership in ff_operator or ff_admin, or
+        ownership of the schema.
 
         Raises: InvalidInput, OverrideNotAllowed, InvalidExecutionId, FenceRequired, PartialFence,
         ExecutionNotFound, ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
@@ -1536,9 +1540,9 @@ class AsyncMethods(ABC):
         idempotency_key: str | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> FireScheduleResult:
-        """Creates an execution of a schedule now, beside its ticks, whether it is paused or over or not; its
-        ticks stay as they are. idempotency_key: as in ff_create_execution; duplicate answers with the
-        execution that exists.
+        """Creates an execution of a schedule now, in addition to its ticks, even if it is paused or ended;
+        its ticks do not change. idempotency_key: as in ff_create_execution; duplicate returns the existing
+        execution.
 
         Raises: InvalidInput, PayloadTooLarge, ScheduleNotFound, InvalidLaneId, InvalidPolicy,
         InvalidCapabilities, InvalidTagKey, QuotaPolicyNotFound, BudgetNotFound, IdempotencyConflict,
@@ -1551,9 +1555,9 @@ class AsyncMethods(ABC):
     async def fire_schedules(
         self, *, limit: int = 200, conn: AsyncConnection[object] | None = None
     ) -> FireSchedulesResult:
-        """Creates the executions of schedules whose time has come: one for each tick that its catch-up policy
-        wants, however many call this at once. processed counts ticks. One that cannot be fired is retried
-        after 1 s, then 2 s, up to 5 min, and says why in last_error; the others do not wait for it. A
+        """Creates the executions of due schedules: one for each tick that the catch-up policy selects, also
+        under concurrent calls. processed counts ticks. A schedule that cannot be fired is retried after 1
+        s, then 2 s, up to 5 min, with the reason in last_error; other schedules do not wait for it. A
         claim that finds nothing does the same.
 
         Raises: InvalidInput.
@@ -1563,10 +1567,10 @@ class AsyncMethods(ABC):
     async def forget_steps(
         self, execution_id: str, *, from_: str | None = None, conn: AsyncConnection[object] | None = None
     ) -> ForgetStepsResult:
-        """Forgets the recorded steps of an ended execution, so that a replay does them again: all of them, or
-        from_ and those that were recorded after it. Without this call a replay goes on after the steps
-        that are recorded. Signals that earlier attempts received are forgotten too: ff_observe_signals
-        does not show them to a later attempt.
+        """Deletes the recorded steps of an ended execution, so that a replay runs them again: all steps, or
+        from_ and those recorded after it. Without this call a replay continues after the recorded steps.
+        Signals received by earlier attempts are also hidden: ff_observe_signals does not return them to a
+        later attempt.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotTerminal.
         """
@@ -1575,7 +1579,7 @@ class AsyncMethods(ABC):
     async def get_budget_status(
         self, budget_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> list[GetBudgetStatusRow]:
-        """Everything about one budget: a row per dimension, by name; one row without a dimension if it has
+        """All attributes of one budget: a row per dimension, by name; one row without a dimension if it has
         none.
 
         Raises: InvalidInput, BudgetNotFound.
@@ -1598,9 +1602,9 @@ class AsyncMethods(ABC):
         attempt_index: int | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> GetExecutionResult | None:
-        """The result of an execution: of the attempt that ended its current run; until it has ended, a row
-        without a result. attempt_index: the result of that attempt, also from before a replay. No row: no
-        such execution or attempt.
+        """The result of an execution: that of the attempt that ended its current run; a row without a result
+        until it has ended. attempt_index: the result of that attempt, also from before a replay. No row:
+        no such execution or attempt.
 
         Raises: InvalidInput, InvalidExecutionId.
         """
@@ -1613,7 +1617,7 @@ class AsyncMethods(ABC):
     async def get_execution_tag(
         self, execution_id: str, key: str, *, conn: AsyncConnection[object] | None = None
     ) -> GetExecutionTagResult | None:
-        """The value of one tag. No row: the execution does not have it.
+        """The value of one tag. No row: the execution does not have this tag, or there is no such execution.
 
         Raises: InvalidInput, InvalidExecutionId.
         """
@@ -1649,8 +1653,9 @@ class AsyncMethods(ABC):
         *,
         conn: AsyncConnection[object] | None = None,
     ) -> HandleEncodeResult:
-        """Packs an execution id, an attempt index and a fence into the one text that the short verbs take. It
-        reads no table and proves nothing: a made-up handle is refused by the fence check.
+        """Packs an execution id, an attempt index and a fence into a handle, the text argument of the short
+        functions. Reads no table and does not validate the fence: the fence check rejects an invented
+        handle.
 
         Raises: InvalidInput, InvalidExecutionId.
         """
@@ -1673,8 +1678,8 @@ class AsyncMethods(ABC):
         namespace: str = "default",
         conn: AsyncConnection[object] | None = None,
     ) -> HeartbeatWorkerResult:
-        """Keeps a registration alive for its own time to live. One that has lapsed is not revived: register
-        again.
+        """Extends a registration by its liveness TTL. A registration that has expired is not renewed:
+        register again.
 
         Raises: InvalidInput.
         """
@@ -1695,8 +1700,8 @@ class AsyncMethods(ABC):
         admission_summary: str | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> IssueClaimGrantResult:
-        """Reserves one execution for one worker for a short while. kind claim is redeemed with
-        ff_claim_execution, resume with ff_claim_resumed_execution, either with ff_claim_from_grant.
+        """Reserves one execution for one worker for grant_ttl_ms. Kind claim is redeemed with
+        ff_claim_execution, kind resume with ff_claim_resumed_execution, either with ff_claim_from_grant.
 
         Raises: InvalidInput, InvalidExecutionId, InvalidCapabilities, ExecutionNotFound, LaneNotClaimable,
         InvalidLaneId, ExecutionNotEligible, GrantAlreadyExists, CapabilityMismatch, BudgetExceeded,
@@ -1724,8 +1729,8 @@ class AsyncMethods(ABC):
         lease_ttl_ms: int = 30000,
         conn: AsyncConnection[object] | None = None,
     ) -> ClaimRow:
-        """A worker claims one execution by its id. Capabilities, lane state and admission are not checked;
-        the execution must be ready, or its delay over.
+        """Claims one execution by its id. Capabilities, lane state and admission are not checked; the
+        execution must be ready, or its delay must have ended.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, LeaseConflict, ExecutionNotLeaseable,
         ExecutionNotEligible, GrantAlreadyExists.
@@ -1751,9 +1756,9 @@ class AsyncMethods(ABC):
         grant_ttl_ms: int = 5000,
         conn: AsyncConnection[object] | None = None,
     ) -> IssueReclaimGrantResult:
-        """Reserves crashed work for a worker, to be redeemed with ff_reclaim_execution. Work whose deadline
-        or attempt timeout has passed, or that crashed as often as it may, is ended instead; detail says
-        why there is no grant.
+        """Reserves a crashed execution for a worker, to be redeemed with ff_reclaim_execution. An execution
+        whose deadline or attempt timeout has passed, or that has reached its limit of reclaims, is ended
+        instead. detail: why there is no grant.
 
         Raises: InvalidInput, InvalidExecutionId, InvalidCapabilities, ExecutionNotFound, LaneNotClaimable,
         InvalidLaneId, GrantAlreadyExists, CapabilityMismatch, BudgetExceeded, RateLimitExceeded,
@@ -1774,7 +1779,7 @@ class AsyncMethods(ABC):
     async def list_attempts(
         self, execution_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> list[ListAttemptsRow]:
-        """The attempts of an execution in their order, without their results.
+        """The attempts of an execution, ordered by index, without their results.
 
         Raises: InvalidInput, InvalidExecutionId.
         """
@@ -1788,9 +1793,9 @@ class AsyncMethods(ABC):
         limit: int = 100,
         conn: AsyncConnection[object] | None = None,
     ) -> list[ListChildrenRow]:
-        """The executions that were created with this one as their parent, in the order of their creation.
-        after: the cursor of the last row read; it stays valid when that row is gone. Children are listed
-        as long as they are kept, also when the parent has been deleted. No rows: it has no children, or
+        """The executions created with this one as their parent, in the order of their creation. after: the
+        cursor of the last row read; it stays valid after that row is deleted. Children are listed as long
+        as they are kept, also after the parent was deleted. No rows: the execution has no children, or
         there is no such execution.
 
         Raises: InvalidInput, InvalidExecutionId, InvalidCursor.
@@ -1807,8 +1812,8 @@ class AsyncMethods(ABC):
         limit: int = 100,
         conn: AsyncConnection[object] | None = None,
     ) -> list[ListEdgeGroupsRow]:
-        """What the members of a flow wait for, by member: policy, counters, and what was decided. after: the
-        last downstream_execution_id read.
+        """Edge groups of a flow, ordered by member: policy, counters and decision. after: the last
+        downstream_execution_id read.
 
         Raises: InvalidInput, InvalidCursor.
         """
@@ -1826,8 +1831,8 @@ class AsyncMethods(ABC):
         limit: int = 100,
         conn: AsyncConnection[object] | None = None,
     ) -> list[EdgeRow]:
-        """The edges of a flow by their id; with execution_id those of one member, with direction only its
-        incoming or outgoing ones. after: the last edge_id read.
+        """Edges of a flow in id order; with execution_id only those of one member, with direction only its
+        incoming or outgoing edges. after: the last edge_id read.
 
         Raises: InvalidInput, InvalidExecutionId.
         """
@@ -1856,8 +1861,9 @@ class AsyncMethods(ABC):
         limit: int = 100,
         conn: AsyncConnection[object] | None = None,
     ) -> list[ListExecutionsRow]:
-        """Executions by the time of their creation, filtered by lane, namespace, state, flow or tag. after:
-        the cursor of the last row read; it stays good when that row is gone.
+        """Executions in the order of their ids, which is the order of creation, filtered by lane, namespace,
+        state, flow or tag. after: the cursor of the last row read; it stays valid after that row is
+        deleted.
 
         Raises: InvalidInput, InvalidTagKey, InvalidCursor.
         """
@@ -1885,8 +1891,8 @@ class AsyncMethods(ABC):
         limit: int = 1000,
         conn: AsyncConnection[object] | None = None,
     ) -> list[ListExpiredLeasesRow]:
-        """Leases that ran out at least grace_ms ago and that nobody has reclaimed, oldest first. after: the
-        cursor of the last row read.
+        """Leases that expired at least grace_ms ago and whose executions are not reclaimed yet, oldest first.
+        after: the cursor of the last row read.
 
         Raises: InvalidInput, InvalidCursor.
         """
@@ -1905,7 +1911,7 @@ class AsyncMethods(ABC):
         limit: int = 100,
         conn: AsyncConnection[object] | None = None,
     ) -> list[ListFlowMembersRow]:
-        """The members of a flow by their id. after: the last execution_id read.
+        """Members of a flow in id order. after: the last execution_id read.
 
         Raises: InvalidInput, InvalidCursor.
         """
@@ -1925,7 +1931,7 @@ class AsyncMethods(ABC):
         limit: int = 100,
         conn: AsyncConnection[object] | None = None,
     ) -> list[ListFlowsRow]:
-        """Flows by their id, filtered by state, namespace or partition. after: the last flow_id read.
+        """Flows in id order, filtered by state, namespace or partition. after: the last flow_id read.
 
         Raises: InvalidInput.
         """
@@ -1938,7 +1944,7 @@ class AsyncMethods(ABC):
     async def list_lanes(
         self, *, after: str | None = None, limit: int = 100, conn: AsyncConnection[object] | None = None
     ) -> list[ListLanesRow]:
-        """The lanes by their id. after: the last lane_id read.
+        """The lanes, ordered by id. after: the last lane_id read.
 
         Raises: InvalidInput.
         """
@@ -1952,8 +1958,8 @@ class AsyncMethods(ABC):
         limit: int = 100,
         conn: AsyncConnection[object] | None = None,
     ) -> list[ListPendingWaitpointsRow]:
-        """The open waitpoints of an execution, pending and active, by id. after: the last one read. Never a
-        token: an operator gets it from ff_read_waitpoint_token.
+        """Open waitpoints of an execution, pending and active, in id order. after: the last one read. Does
+        not return tokens: an operator reads a token with ff_read_waitpoint_token.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound.
         """
@@ -1972,9 +1978,9 @@ class AsyncMethods(ABC):
         limit: int = 100,
         conn: AsyncConnection[object] | None = None,
     ) -> list[ListSchedulesRow]:
-        """The schedules by their id, of one lane or namespace or all, with what they do next and did last.
-        after: the cursor of the last row read. error_count counts the failures since the last success,
-        last_error is the latest of them.
+        """The schedules in order of id, of one lane or namespace or all, with their next tick and last
+        execution. after: the cursor of the last row read. error_count counts the failures since the last
+        success, last_error is the latest of them.
 
         Raises: InvalidInput, InvalidLaneId, InvalidCursor.
         """
@@ -1992,7 +1998,7 @@ class AsyncMethods(ABC):
         limit: int = 100,
         conn: AsyncConnection[object] | None = None,
     ) -> list[ListSignalsRow]:
-        """Every signal that an execution received, in order. after: the seq of the last one read.
+        """All signals that an execution received, in order. after: the seq of the last one read.
 
         Raises: InvalidInput, InvalidExecutionId.
         """
@@ -2011,8 +2017,8 @@ class AsyncMethods(ABC):
         limit: int = 100,
         conn: AsyncConnection[object] | None = None,
     ) -> list[ListSuspendedRow]:
-        """Suspended executions, longest first, filtered by lane, reason, namespace or partition. after: the
-        cursor of the last row read; it stays good when that one has resumed.
+        """Suspended executions, longest suspended first, filtered by lane, reason, namespace or partition.
+        after: the cursor of the last row read; it stays valid after that execution has resumed.
 
         Raises: InvalidInput, InvalidReasonCode, InvalidCursor.
         """
@@ -2033,7 +2039,7 @@ class AsyncMethods(ABC):
         self, *, conn: AsyncConnection[object] | None = None
     ) -> list[ListWaitpointHmacKidsRow]:
         """The keys that sign waitpoint tokens, oldest first: whether tokens of each are accepted, and how
-        many open waitpoints carry them. Never a secret.
+        many open waitpoints have one. Does not return secrets.
         """
         return await self._call(statements.LIST_WAITPOINT_HMAC_KIDS, {}, conn)
 
@@ -2057,8 +2063,8 @@ class AsyncMethods(ABC):
     async def mark_lease_expired_if_due(
         self, execution_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> MarkLeaseExpiredIfDueResult:
-        """Marks a lease that ran out, so that the execution shows as reclaimable. The next claim would have
-        done it. already_satisfied with reason not_found, not_active, already_expired, already_revoked or
+        """Marks a lease that has expired, so that the execution shows as reclaimable. The next claim does the
+        same. already_satisfied with reason not_found, not_active, already_expired, already_revoked or
         not_yet_expired.
 
         Raises: InvalidInput, InvalidExecutionId.
@@ -2075,7 +2081,8 @@ class AsyncMethods(ABC):
         conn: AsyncConnection[object] | None = None,
     ) -> MarkWorkerDeadResult:
         """Removes a worker's registration. With revoke_leases every live lease of that instance in that
-        namespace is revoked, so that others can claim its work at once, registered or not. Repeatable.
+        namespace is revoked, also if the worker is not registered, so that other workers can claim its
+        executions at once. Repeatable.
 
         Raises: InvalidInput.
         """
@@ -2091,7 +2098,7 @@ class AsyncMethods(ABC):
         )
 
     async def now_ms(self, *, conn: AsyncConnection[object] | None = None) -> int:
-        """The engine's clock: milliseconds since the epoch, by the database server."""
+        """The engine's clock: milliseconds since the Unix epoch, from the database server."""
         return await self._call(statements.NOW_MS, {}, conn)
 
     async def observe_signals(
@@ -2102,12 +2109,12 @@ class AsyncMethods(ABC):
         matched_only: bool = False,
         conn: AsyncConnection[object] | None = None,
     ) -> list[ObserveSignalsRow]:
-        """The signals of a suspension of the handle's attempt, in the order of their arrival: of the latest,
-        or of suspension_id. The handle that suspended serves, and every later one of the same attempt. A
-        later attempt serves too, unless a lease that came after the suspension was completed, failed or
-        cancelled by its holder, or the steps were forgotten (ff_forget_steps): signals that no run has
-        seen are not lost with a crash, a timeout or a cancellation. Repeatable; changes nothing. No rows:
-        nothing was received, or the handle is of an older attempt.
+        """Signals of a suspension of the handle's attempt, in order of arrival: of the latest suspension, or
+        of suspension_id. Accepts the handle that suspended and later handles of the same attempt. Also
+        accepts handles of a later attempt, unless a lease granted after the suspension was completed,
+        failed or cancelled by its holder, or the steps were forgotten (ff_forget_steps): signals that no
+        run has seen are not lost after a crash, a timeout or a cancellation. Repeatable; changes nothing.
+        No rows: no signal was received, or the handle belongs to an older attempt.
 
         Raises: InvalidInput, InvalidHandle.
         """
@@ -2120,7 +2127,7 @@ class AsyncMethods(ABC):
     async def pause_schedule(
         self, schedule_id: str, *, reason: str | None = None, conn: AsyncConnection[object] | None = None
     ) -> PauseScheduleResult:
-        """Stops a schedule until ff_resume_schedule. Executions that it has created go on.
+        """Stops a schedule until ff_resume_schedule. Executions that it has created continue.
 
         Raises: InvalidInput, ScheduleNotFound.
         """
@@ -2129,7 +2136,7 @@ class AsyncMethods(ABC):
         )
 
     async def ping(self, *, conn: AsyncConnection[object] | None = None) -> PingResult:
-        """Answers when the engine can be reached: its clock and its schema version."""
+        """Checks that the engine is reachable. Returns its clock and its schema version."""
         return await self._call(statements.PING, {}, conn)
 
     async def preview_schedule(
@@ -2143,8 +2150,8 @@ class AsyncMethods(ABC):
         limit: int = 10,
         conn: AsyncConnection[object] | None = None,
     ) -> list[PreviewScheduleRow]:
-        """The ticks that a schedule with these times would have, from its start on: as ff_create_schedule
-        would fire them. fire_at_local: what the clock of time_zone shows then.
+        """The ticks that a schedule created with these times would have, from its start on. fire_at_local:
+        the local time in time_zone.
 
         Raises: InvalidInput, InvalidSchedule.
         """
@@ -2169,9 +2176,8 @@ class AsyncMethods(ABC):
         message: str | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> ProgressResult:
-        """Says how far the work is: 0 to 100 percent, a message (cut at 4096 characters), or both; NULL
-        leaves a value as it is. Kept on the attempt; a new attempt starts empty. Does not extend the
-        lease.
+        """Stores the progress of the attempt: 0 to 100 percent, a message (cut at 4096 characters), or both;
+        NULL leaves a value unchanged. A new attempt starts without progress. Does not extend the lease.
 
         Raises: InvalidInput, InvalidHandle, InvalidExecutionId, ExecutionNotFound, ExecutionNotActive,
         StaleLease, LeaseRevoked, LeaseExpired.
@@ -2183,8 +2189,8 @@ class AsyncMethods(ABC):
     async def project_flow_summary(
         self, flow_id: UUID, *, conn: AsyncConnection[object] | None = None
     ) -> ProjectFlowSummaryResult:
-        """Writes down how a flow stands (ff_flow_summary). projected: false for a flow without members, of
-        which nothing is written.
+        """Stores the current member counts and derived state of a flow in ff_flow_summary. projected: false
+        if the flow has no members; nothing is stored then.
 
         Raises: InvalidInput, FlowNotFound.
         """
@@ -2193,8 +2199,8 @@ class AsyncMethods(ABC):
     async def project_flows(
         self, *, limit: int = 200, conn: AsyncConnection[object] | None = None
     ) -> SweepResult:
-        """Projects flows (ff_project_flow_summary): those that live, the longest unseen first, and those that
-        ended, once more.
+        """Projects flows (ff_project_flow_summary): live flows, least recently projected first, and ended
+        flows once more.
 
         Raises: InvalidInput.
         """
@@ -2203,7 +2209,7 @@ class AsyncMethods(ABC):
     async def promote_delayed(
         self, execution_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> PromoteDelayedResult:
-        """Makes an execution whose delay has ended claimable. The next claim would have done it.
+        """Makes an execution whose delay has ended claimable. The next claim does the same.
 
         Raises: InvalidInput, InvalidExecutionId.
         """
@@ -2212,8 +2218,8 @@ class AsyncMethods(ABC):
     async def read_budget_usage_and_limits(
         self, budget_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> list[ReadBudgetUsageAndLimitsRow]:
-        """Usage and limits of a budget, a row per dimension, by name. hard_exhausted: nothing is left of it.
-        No row: no such budget, or nothing counted and no limits.
+        """Usage and limits of a budget, a row per dimension, by name. hard_exhausted: usage has reached the
+        hard limit. No row: no such budget, or a budget without dimensions.
 
         Raises: InvalidInput.
         """
@@ -2233,7 +2239,7 @@ class AsyncMethods(ABC):
         watermark: bool = False,
         conn: AsyncConnection[object] | None = None,
     ) -> list[ReadCompletionsRow]:
-        """The ends of executions: ff_read_events of the family completion, with its columns.
+        """Ends of executions: ff_read_events of the family completion, with its columns.
 
         Raises: InvalidInput, InvalidExecutionId, InvalidCursor, CursorExpired, EventGenerationStale.
         """
@@ -2266,8 +2272,8 @@ class AsyncMethods(ABC):
     async def read_dependency_inputs(
         self, execution_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> list[ReadDependencyInputsRow]:
-        """What an execution gets from those it waited for: one row per edge whose upstream has ended, with
-        that one's result. The payload of the execution itself is never touched.
+        """Results of the executions that an execution waited for: one row per edge whose upstream has ended.
+        The payload of the execution itself is not changed.
 
         Raises: InvalidInput, InvalidExecutionId.
         """
@@ -2288,14 +2294,14 @@ class AsyncMethods(ABC):
         watermark: bool = False,
         conn: AsyncConnection[object] | None = None,
     ) -> list[ReadEventsRow]:
-        """Events in their one order, strictly after after: a cursor, NULL for the oldest that are kept, or
-        'now'. What it returns is complete: no event can appear later before a cursor that was read, so a
-        reader that goes on from its last cursor misses none and sees none twice. Running write
-        transactions hold newer events back, see ff_event_lag. family: completion, lease, suspension,
-        signal, operator, worker, flow; NULL for all. The filters are AND-ed; tags must be contained in the
-        event's tags. At most limit rows (up to 10000) of at most max_scan looked at (up to 1000000); with
-        watermark a last row of event_type watermark carries the cursor reached, whatever the filters let
-        through; its details say whether that is the end for now (at_horizon).
+        """Events in one total order, strictly after after: a cursor, NULL for the oldest event that is kept,
+        or 'now'. The result is complete: no event can appear later before a cursor that was read, so a
+        reader that continues from its last cursor misses no event and reads none twice. Running write
+        transactions hold back newer events, see ff_event_lag. family: completion, lease, suspension,
+        signal, operator, worker, flow; NULL for all. The filters are combined with AND; tags must be
+        contained in the event's tags. Returns at most limit rows (up to 10000) and scans at most max_scan
+        (up to 1000000). watermark adds a last row of event_type watermark with the cursor reached,
+        regardless of the filters; its details show whether that is the horizon (at_horizon).
 
         Raises: InvalidInput, InvalidExecutionId, InvalidCursor, CursorExpired, EventGenerationStale.
         """
@@ -2319,7 +2325,7 @@ class AsyncMethods(ABC):
     async def read_exec_core_fields(
         self, execution_id: str, fields: Sequence[str], *, conn: AsyncConnection[object] | None = None
     ) -> list[ReadExecCoreFieldsRow]:
-        """Some fields of ff_describe_execution as text, in the order asked for. No rows: there is no such
+        """Selected fields of ff_describe_execution as text, in the order of fields. No rows: there is no such
         execution.
 
         Raises: InvalidInput, InvalidExecutionId.
@@ -2331,7 +2337,8 @@ class AsyncMethods(ABC):
     async def read_execution_context(
         self, execution_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> ReadExecutionContextResult | None:
-        """What an execution was submitted with, and its tags. No row: there is no such execution.
+        """The input of an execution (payload, encoding, kind, namespace) and its tags. No row: there is no
+        such execution.
 
         Raises: InvalidInput, InvalidExecutionId.
         """
@@ -2349,7 +2356,7 @@ class AsyncMethods(ABC):
     async def read_execution_state(
         self, execution_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> ReadExecutionStateResult | None:
-        """The state of an execution as people see it. No row: there is no such execution.
+        """The public state of an execution. No row: there is no such execution.
 
         Raises: InvalidInput, InvalidExecutionId.
         """
@@ -2369,7 +2376,7 @@ class AsyncMethods(ABC):
         watermark: bool = False,
         conn: AsyncConnection[object] | None = None,
     ) -> list[ReadFlowEventsRow]:
-        """What happened to flows: ff_read_events of the family flow, with its columns.
+        """Flow events: ff_read_events of the family flow, with its columns.
 
         Raises: InvalidInput, InvalidExecutionId, InvalidCursor, CursorExpired, EventGenerationStale.
         """
@@ -2403,7 +2410,7 @@ class AsyncMethods(ABC):
         watermark: bool = False,
         conn: AsyncConnection[object] | None = None,
     ) -> list[ReadLeaseEventsRow]:
-        """What happened to leases: ff_read_events of the family lease, with its columns.
+        """Lease events: ff_read_events of the family lease, with its columns.
 
         Raises: InvalidInput, InvalidExecutionId, InvalidCursor, CursorExpired, EventGenerationStale.
         """
@@ -2437,7 +2444,7 @@ class AsyncMethods(ABC):
         watermark: bool = False,
         conn: AsyncConnection[object] | None = None,
     ) -> list[ReadOperatorEventsRow]:
-        """What operators did: ff_read_events of the family operator, with its columns.
+        """Operator actions: ff_read_events of the family operator, with its columns.
 
         Raises: InvalidInput, InvalidExecutionId, InvalidCursor, CursorExpired, EventGenerationStale.
         """
@@ -2460,9 +2467,8 @@ class AsyncMethods(ABC):
     async def read_quota_policy_limits(
         self, quota_policy_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> ReadQuotaPolicyLimitsResult | None:
-        """The limits of a quota policy and how much of them is taken: active_concurrency counts executions
-        that run under it and reserved slots, window_count the starts in its window. No row: no such
-        policy.
+        """The limits of a quota policy and their usage: active_concurrency counts running executions and
+        reserved slots, window_count the starts in its window. No row: no such policy.
 
         Raises: InvalidInput.
         """
@@ -2484,7 +2490,7 @@ class AsyncMethods(ABC):
         watermark: bool = False,
         conn: AsyncConnection[object] | None = None,
     ) -> list[ReadSignalEventsRow]:
-        """Signals that were accepted: ff_read_events of the family signal, with its columns.
+        """Accepted signals: ff_read_events of the family signal, with its columns.
 
         Raises: InvalidInput, InvalidExecutionId, InvalidCursor, CursorExpired, EventGenerationStale.
         """
@@ -2512,9 +2518,8 @@ class AsyncMethods(ABC):
         limit: int = 1000,
         conn: AsyncConnection[object] | None = None,
     ) -> list[ReadStepsRow]:
-        """The steps that an execution has recorded, in the order of recording, whichever attempt recorded
-        them. after: the cursor of the last one read. No row: nothing is recorded, or there is no such
-        execution.
+        """The recorded steps of an execution, of all attempts, in the order of recording. after: the cursor
+        of the last row read. No row: no step is recorded, or there is no such execution.
 
         Raises: InvalidInput, InvalidExecutionId, InvalidCursor.
         """
@@ -2555,8 +2560,8 @@ class AsyncMethods(ABC):
     async def read_summary(
         self, execution_id: str, attempt_index: int, *, conn: AsyncConnection[object] | None = None
     ) -> ReadSummaryResult | None:
-        """The document that the durable_summary frames of one attempt have built so far; version counts them.
-        No row before the first.
+        """The document built by the durable_summary frames of one attempt; version counts them. No row before
+        the first.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, AttemptNotFound.
         """
@@ -2578,7 +2583,7 @@ class AsyncMethods(ABC):
         watermark: bool = False,
         conn: AsyncConnection[object] | None = None,
     ) -> list[ReadSuspensionEventsRow]:
-        """What happened to suspensions: ff_read_events of the family suspension, with its columns.
+        """Suspension events: ff_read_events of the family suspension, with its columns.
 
         Raises: InvalidInput, InvalidExecutionId, InvalidCursor, CursorExpired, EventGenerationStale.
         """
@@ -2601,7 +2606,7 @@ class AsyncMethods(ABC):
     async def read_total_attempt_count(
         self, execution_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> ReadTotalAttemptCountResult | None:
-        """How many attempts an execution has had. No row: there is no such execution.
+        """The number of attempts of an execution. No row: there is no such execution.
 
         Raises: InvalidInput, InvalidExecutionId.
         """
@@ -2610,9 +2615,9 @@ class AsyncMethods(ABC):
     async def read_waitpoint_token(
         self, execution_id: str, waitpoint_id: UUID, *, conn: AsyncConnection[object] | None = None
     ) -> ReadWaitpointTokenResult | None:
-        """The token of a pending or active waitpoint, for an operator who has to hand it out again. If its
-        key is no longer accepted it is signed with the active one. No row: this execution has no such open
-        waitpoint.
+        """Returns the token of a pending or active waitpoint, for an operator who must hand it out again. If
+        its key is no longer accepted, the token is signed again with the active key. No row: this
+        execution has no such open waitpoint.
 
         Raises: InvalidInput, InvalidExecutionId, HmacNotInitialized.
         """
@@ -2636,7 +2641,7 @@ class AsyncMethods(ABC):
         watermark: bool = False,
         conn: AsyncConnection[object] | None = None,
     ) -> list[ReadWorkerEventsRow]:
-        """Workers that came and went: ff_read_events of the family worker, with its columns.
+        """Worker registrations and removals: ff_read_events of the family worker, with its columns.
 
         Raises: InvalidInput, InvalidExecutionId, InvalidCursor, CursorExpired, EventGenerationStale.
         """
@@ -2657,12 +2662,12 @@ class AsyncMethods(ABC):
         )
 
     async def rebase_events(self, *, conn: AsyncConnection[object] | None = None) -> RebaseEventsResult:
-        """Starts a new generation of the event order. Needed once after a restore from a dump or a point-in-
-        time recovery, where transaction ids start again: events that were there keep their places and come
-        first, cursors that readers have stay good. Run it before anybody writes to the restored database:
-        writers that it meets may get 40001 or 40P01, and so may it. Until then a database restored into
-        another cluster refuses to read events (event_generation_stale); after a point-in-time recovery the
-        operator has to know.
+        """Starts a new generation of the event order. Required once after a restore from a dump or a point-
+        in-time recovery, where transaction ids start again: existing events keep their places and come
+        first, existing cursors stay valid. Run it before other clients write to the restored database:
+        concurrent writers, and this call, may get 40001 or 40P01. Until then a database restored into
+        another cluster rejects reads of events (event_generation_stale); after a point-in-time recovery
+        the need for this call is not detected: the operator must run it.
         """
         return await self._call(statements.REBASE_EVENTS, {}, conn)
 
@@ -2677,8 +2682,8 @@ class AsyncMethods(ABC):
         max_reclaim_count: int | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> ReclaimRow:
-        """Takes over crashed work under a grant of kind reclaim: the interrupted attempt ends, a new one
-        starts. At the cap of the policy, or at max_reclaim_count if that is lower, the execution ends
+        """Takes over a crashed execution under a grant of kind reclaim: the interrupted attempt ends, a new
+        one starts. At the cap of the policy, or at max_reclaim_count if that is lower, the execution ends
         failed instead.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, InvalidClaimGrant, LaneNotClaimable,
@@ -2706,10 +2711,10 @@ class AsyncMethods(ABC):
         *,
         conn: AsyncConnection[object] | None = None,
     ) -> UsageResult:
-        """ff_report_usage without a lease, remembered by execution: ff_release_budget gives it back, and so
-        does the engine when the execution has ended, if the budget has release_on_terminal. For
-        reservations. The execution need not exist. The key names the spend within the budget: one that is
-        used for another execution's spend does not count again.
+        """ff_report_usage without a lease, recorded by execution: ff_release_budget releases it, and so does
+        the engine when the execution has ended, if the budget has release_on_terminal. For reservations.
+        The execution need not exist. The key identifies the spend within the budget: a key already used
+        for another execution's spend is not counted again.
 
         Raises: InvalidInput, InvalidExecutionId, BudgetNotFound, DedupKeyConflict, BudgetOverflow.
         """
@@ -2733,11 +2738,11 @@ class AsyncMethods(ABC):
         result_encoding: str | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> RecordStepResult:
-        """Records the result of a step of the work, under a name, for the execution that the handle holds.
-        Whoever carries the work on after a crash, a retry, a pause or a replay finds it with ff_read_steps
-        and does not do the step again. The first record of a name stays: already_recorded answers with
-        what is stored and which attempt stored it, and that is the result to go on with. The same lease
-        recording a name with another result is refused: two steps have one name.
+        """Records the result of a step under a name, for the execution of the handle. The worker that
+        continues after a crash, a retry, a pause or a replay reads it with ff_read_steps and does not run
+        the step again. The first record of a name is kept: already_recorded returns the stored result,
+        which the caller must use, and the attempt that stored it. If the same lease records a name with
+        another result, the call is rejected: two steps have the same name.
 
         Raises: InvalidInput, PayloadTooLarge, InvalidHandle, InvalidExecutionId, ExecutionNotFound,
         ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired, StepConflict, StepLimitExceeded.
@@ -2759,8 +2764,8 @@ class AsyncMethods(ABC):
         namespace: str = "default",
         conn: AsyncConnection[object] | None = None,
     ) -> RegisterWorkerResult:
-        """Announces a worker: its lanes and capabilities, for people to see. Claiming does not require it.
-        Alive until next_expiry_ms unless it sends heartbeats.
+        """Registers a worker with its lanes and capabilities, for monitoring only: claims do not require it.
+        The registration expires at next_expiry_ms unless heartbeats extend it.
 
         Raises: InvalidInput, InvalidLaneId, InvalidCapabilities, WorkerInstanceConflict.
         """
@@ -2785,7 +2790,7 @@ class AsyncMethods(ABC):
         refund_rate: bool = False,
         conn: AsyncConnection[object] | None = None,
     ) -> ReleaseAdmissionResult:
-        """Gives back a slot that ff_check_admission holds; refund_rate: and the start. An execution that runs
+        """Releases a slot reserved by ff_check_admission; refund_rate: also the start. An execution that runs
         under the policy keeps its slot until it stops.
 
         Raises: InvalidInput, InvalidExecutionId, SlotInUse.
@@ -2799,8 +2804,9 @@ class AsyncMethods(ABC):
     async def release_budget(
         self, budget_id: str, execution_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> ReleaseBudgetResult:
-        """Gives back what ff_record_spend noted for an execution since the budget was last reset; dimensions
-        says in how many. Usage that was reported is consumed and stays.
+        """Releases what ff_record_spend recorded for an execution since the last reset of the budget;
+        dimensions: the number of dimensions released. Usage reported by ff_report_usage is consumed and
+        stays.
 
         Raises: InvalidInput, InvalidExecutionId, BudgetNotFound.
         """
@@ -2811,8 +2817,8 @@ class AsyncMethods(ABC):
     async def renew(
         self, handle: str, *, lease_ttl_ms: int | None = None, conn: AsyncConnection[object] | None = None
     ) -> RenewResult:
-        """Keeps a lease: it now ends lease_ttl_ms from now (default: the length it was claimed with), but
-        never after the attempt's timeout or the execution's deadline. May shorten it. A lease that has
+        """Renews a lease: it ends lease_ttl_ms from now (default: the length it was claimed with), but never
+        after the attempt's timeout or the execution's deadline. Can shorten the lease. A lease that has
         ended cannot be renewed.
 
         Raises: InvalidInput, InvalidHandle, InvalidExecutionId, ExecutionNotFound, ExecutionNotActive,
@@ -2831,7 +2837,7 @@ class AsyncMethods(ABC):
         lease_ttl_ms: int | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> RenewResult:
-        """ff_renew by explicit fence instead of a handle.
+        """ff_renew with an explicit fence instead of a handle.
 
         Raises: InvalidInput, InvalidExecutionId, FenceRequired, PartialFence, ExecutionNotFound,
         ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
@@ -2856,9 +2862,9 @@ class AsyncMethods(ABC):
         lease_ttl_ms: int | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> list[RenewManyRow]:
-        """ff_renew for up to 1000 handles in one call: keeps all leases of a worker alive. One row per
-        handle, in their order; one that ff_renew would refuse is refused with that error_kind, the others
-        are renewed.
+        """ff_renew for up to 1000 handles in one call: renews all leases of a worker. Returns one row per
+        handle, in their order. A handle that ff_renew would reject gets outcome refused with that
+        error_kind; the others are renewed.
 
         Raises: InvalidInput.
         """
@@ -2874,13 +2880,13 @@ class AsyncMethods(ABC):
         requested_by: str | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> ReplayExecutionResult:
-        """Runs an ended execution again, as often as its policy's max_replay_count allows. Attempts, results
-        and the lease epoch are kept; retries and reclaims count from zero; the deadline of the policy
-        starts anew. In a flow, children that have not started wait for it again; a skipped member is
-        judged by its upstreams as they are now. The flow, if it had ended, opens. Children
+        """Runs an ended execution again, at most max_replay_count times (policy). Attempts, results and the
+        lease epoch are kept; retries and reclaims count from zero; the deadline of the policy starts
+        again. In a flow, downstream members that have not started wait for it again; a skipped member is
+        evaluated by the current state of its upstreams. A flow that has ended opens again. Children
         (p_parent_execution_id of ff_create_execution) that are not detached, did not succeed and may be
-        replayed are replayed too; many of them in the background. A child that is replayed alone after its
-        parent ended other than by success becomes detached.
+        replayed are replayed too, many of them in the background. A child that is replayed on its own
+        after its parent ended without success becomes detached.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotTerminal,
         MaxReplaysExhausted, FlowAlreadyTerminal.
@@ -2900,13 +2906,13 @@ class AsyncMethods(ABC):
         dedup_key: str | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> UsageResult:
-        """Counts what the work has used up, by dimension: {"tokens": 1200}. Only the holder of the lease may.
-        In a strict budget nothing is counted if a hard limit would be passed (hard_breach, applied false);
-        reaching it exactly is fine. soft_breach, and hard_breach in a budget that only warns, are counted.
-        dimension, current_usage and limit_value tell which limit, the usage before a refusal or after what
-        was applied. A dimension that was not declared is counted without limits. A repeat with the same
-        dedup_key within a day is not counted again; refused reports may be repeated. What is reported is
-        consumed: nothing gives it back but a reset.
+        """Counts usage of an execution by dimension: {"tokens": 1200}. Requires the lease. In a strict budget
+        nothing is counted if a hard limit would be passed (hard_breach, applied false); reaching it
+        exactly is allowed. soft_breach, and hard_breach in warn mode, are counted. dimension,
+        current_usage and limit_value: the limit that was met, and the usage before a rejected or after an
+        applied report. An undeclared dimension is counted without limits. A repeat with the same dedup_key
+        within a day is not counted again; rejected reports may be repeated. Reported usage is consumed:
+        only a reset clears it.
 
         Raises: InvalidHandle, InvalidExecutionId, ExecutionNotFound, ExecutionNotActive, StaleLease,
         LeaseRevoked, LeaseExpired, InvalidInput, BudgetNotFound, DedupKeyConflict, BudgetOverflow.
@@ -2925,7 +2931,7 @@ class AsyncMethods(ABC):
         dedup_key: str | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> UsageResult:
-        """ff_report_usage without a lease: for usage that is known elsewhere, such as a provider's bill.
+        """ff_report_usage without a lease: for usage from other sources, such as a provider's bill.
 
         Raises: InvalidInput, BudgetNotFound, DedupKeyConflict, BudgetOverflow.
         """
@@ -2938,8 +2944,9 @@ class AsyncMethods(ABC):
     async def reset_budget(
         self, budget_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> ResetBudgetResult:
-        """Starts a new period of a budget: nothing used, not breached; the counts of breaches stay. The next
-        reset, if it has an interval, is counted from now. What waited for the budget may be claimed.
+        """Starts a new period of a budget: usage 0, not breached; the counts of breaches stay. The next
+        reset, if it has an interval, is counted from now. Executions that waited for the budget become
+        claimable.
 
         Raises: InvalidInput, BudgetNotFound.
         """
@@ -2948,7 +2955,7 @@ class AsyncMethods(ABC):
     async def resolve_execution_flow_id(
         self, execution_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> ResolveExecutionFlowIdResult | None:
-        """The flow of an execution. No row: it is in none, or does not exist.
+        """The flow of an execution. No row: the execution is in no flow, or does not exist.
 
         Raises: InvalidInput, InvalidExecutionId.
         """
@@ -2962,9 +2969,9 @@ class AsyncMethods(ABC):
         resume_delay_ms: int = 0,
         conn: AsyncConnection[object] | None = None,
     ) -> ResumeExecutionResult:
-        """An operator, or a policy, ends the wait of a suspended execution, whatever its condition says; at
-        once or after resume_delay_ms. All waitpoints of the suspension are closed: later signals are
-        refused.
+        """Resumes a suspended execution on behalf of an operator or a policy, regardless of its condition;
+        immediately or after resume_delay_ms. All waitpoints of the suspension are closed: later signals
+        are rejected.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotSuspended, CorruptState.
         """
@@ -2977,7 +2984,7 @@ class AsyncMethods(ABC):
     async def resume_schedule(
         self, schedule_id: str, *, conn: AsyncConnection[object] | None = None
     ) -> ResumeScheduleResult:
-        """Lets a paused schedule go on with its next tick. What fell into the pause is dropped, whatever its
+        """Resumes a paused schedule with its next tick. Ticks during the pause are dropped, regardless of its
         catch-up policy. next_fire_at_ms is null if it has ended meanwhile.
 
         Raises: InvalidInput, InvalidSchedule, ScheduleNotFound.
@@ -2993,10 +3000,10 @@ class AsyncMethods(ABC):
         worker_instance_id: str | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> RevokeLeaseResult:
-        """Takes a live lease away. The work can be claimed by others at once; its former holder is refused
-        with lease_revoked. expected_lease_id, worker_instance_id: only if it is that lease, only if that
-        worker holds it. already_satisfied with reason no_active_lease, already_revoked, already_expired,
-        lease_id_mismatch or different_worker_instance.
+        """Revokes a live lease. Other workers can claim the execution at once; calls of the former holder
+        fail with lease_revoked. expected_lease_id, worker_instance_id: revoke only that lease, only if
+        that worker holds it. already_satisfied with reason no_active_lease, already_revoked,
+        already_expired, lease_id_mismatch or different_worker_instance.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound.
         """
@@ -3019,10 +3026,10 @@ class AsyncMethods(ABC):
         grace_ms: int = 86400000,
         conn: AsyncConnection[object] | None = None,
     ) -> RotateWaitpointHmacSecretResult:
-        """Puts a new signing key in the place of the active one. Tokens of the old key are accepted for
-        another grace_ms; 0 ends them at once. Secrets of keys whose grace is over are wiped (gc_count).
-        Without new_secret_hex the server makes the secret itself. Repeating the call changes nothing. It
-        also installs a first key. A notice tells how many open waitpoints carry the old key.
+        """Replaces the active signing key with a new one; also installs a first key. Tokens of the old key
+        are accepted for another grace_ms; 0 rejects them at once. Secrets of keys whose grace period has
+        ended are deleted (gc_count). Without new_secret_hex the server generates the secret. Repeating the
+        call changes nothing. A notice reports how many open waitpoints have a token of the old key.
 
         Raises: InvalidInput, InvalidKid, InvalidSecret, InvalidGraceMs, RotationConflict.
         """
@@ -3036,10 +3043,10 @@ class AsyncMethods(ABC):
         self, kid: str, *, secret_hex: str | None = None, conn: AsyncConnection[object] | None = None
     ) -> SeedWaitpointHmacSecretResult:
         """Installs the first key that signs waitpoint tokens. Without secret_hex (64 hexadecimal digits) the
-        server makes the secret itself, and it never crosses the wire. Safe to call on every start, from
-        everywhere at once: a key that is there stays as it is. kid is the id of a new key; kid is that of
-        the key that is there, and same_secret says whether it has the secret that was given. Another
-        secret under another id is refused: rotate to it. `pyff migrate` has installed a key.
+        server generates the secret, which is not sent over the network. Safe to call on every start and
+        concurrently: an existing key does not change. kid: the id of a new key. kid: the id of the
+        installed key. same_secret: whether the installed key has the given secret. Another secret under
+        another id is rejected; use ff_rotate_waitpoint_hmac_secret for it. `pyff migrate` installs a key.
 
         Raises: InvalidInput, InvalidKid, InvalidSecret, HmacAlreadySeeded.
         """
@@ -3057,10 +3064,10 @@ class AsyncMethods(ABC):
         on_satisfied: str = "cancel_remaining",
         conn: AsyncConnection[object] | None = None,
     ) -> SetEdgeGroupPolicyResult:
-        """How many of the executions that a member waits for must succeed: all_of (the default), any_of, or a
-        quorum of k. To be said before the member has an edge. on_satisfied: once that is decided, those of
-        them that still run are cancelled (cancel_remaining), unless somebody else waits for them, or let
-        run (let_run).
+        """Sets how many of the upstream executions of a member must succeed: all_of (the default), any_of, or
+        a quorum of k. Must be called before the member has an edge. on_satisfied: what happens to upstream
+        executions that have not ended when the group is decided: cancel_remaining cancels those that no
+        other member waits for, let_run leaves them.
 
         Raises: InvalidInput, InvalidExecutionId, FlowNotFound, ExecutionNotInFlow, FlowAlreadyTerminal,
         EdgeGroupPolicyAlreadyFixed.
@@ -3086,10 +3093,10 @@ class AsyncMethods(ABC):
         retention_ms: int | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> SetEventFamilyResult:
-        """Changes how the events of one family are treated; NULL keeps what is set. muted: the types that are
-        not written, '*' for the whole family, '{}' for none; what the engine does is the same either way.
-        notify: commit rings with every transaction that wrote an event, tick with the next ff_tick, off
-        never. retention_ms: how long ff_trim_events keeps them.
+        """Changes the settings of one event family; NULL keeps the current value. muted: event types that are
+        not written, '*' for the whole family, '{}' for none; all else works the same. notify: when to
+        notify: commit with every transaction that wrote an event, tick with the next ff_tick, off never.
+        retention_ms: how long ff_trim_events keeps events.
 
         Raises: InvalidInput.
         """
@@ -3113,8 +3120,8 @@ class AsyncMethods(ABC):
     async def set_execution_tags(
         self, execution_id: str, tags: Mapping[str, str], *, conn: AsyncConnection[object] | None = None
     ) -> SetExecutionTagsResult:
-        """Merges tags into those of an execution; a JSON null deletes a key. Allowed in every state. Answers
-        with all its tags.
+        """Merges tags into those of an execution; a JSON null deletes a key. Allowed in every state. Returns
+        all its tags.
 
         Raises: InvalidInput, InvalidExecutionId, InvalidTagKey, ExecutionNotFound.
         """
@@ -3125,7 +3132,8 @@ class AsyncMethods(ABC):
     async def set_flow_tag(
         self, flow_id: UUID, key: str, value: str, *, conn: AsyncConnection[object] | None = None
     ) -> SetFlowTagResult:
-        """Sets one tag of a flow; NULL deletes it. Allowed in every state; the graph's revision stays.
+        """Sets one tag of a flow; NULL deletes it. Allowed in every state; does not change the graph
+        revision.
 
         Raises: InvalidInput, InvalidTagKey, FlowNotFound.
         """
@@ -3141,9 +3149,9 @@ class AsyncMethods(ABC):
         reason: str | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> SetLaneStateResult:
-        """Opens, pauses, drains or disables a lane. active: takes and hands out work; paused: only takes it;
-        draining: only hands it out; disabled: neither. Leases that are held go on in every state. An
-        unknown lane is created in that state. Holds for every call that starts after this one has
+        """Opens, pauses, drains or disables a lane. active: the lane accepts submissions and claims; paused:
+        only submissions; draining: only claims; disabled: neither. Live leases are not affected. An
+        unknown lane is created in that state. Applies to every call that starts after this one has
         committed.
 
         Raises: InvalidInput, InvalidLaneId.
@@ -3160,9 +3168,9 @@ class AsyncMethods(ABC):
         interval_ms: int | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> SetReconcilerResult:
-        """Switches a step of maintenance on or off, or changes how often ff_tick runs it; NULL keeps what is
-        set. name: the step's function without ff_. What a step that is off would have done is left to
-        claims, where they can do it.
+        """Switches a step of maintenance on or off, or changes how often ff_tick runs it; NULL keeps the
+        setting. name: the step's function without ff_. The work of a disabled step is left to claims,
+        where they can do it.
 
         Raises: InvalidInput.
         """
@@ -3173,7 +3181,7 @@ class AsyncMethods(ABC):
     async def set_setting(
         self, name: str, value: str, *, conn: AsyncConnection[object] | None = None
     ) -> SetSettingResult:
-        """Changes one setting of the engine; answers with the value before. notify: on | off. retention_ms,
+        """Changes one setting of the engine and returns the previous value. notify: on | off. retention_ms,
         retention_failed_ms: milliseconds. max_*: the engine's limits, as numbers; max_execution_bytes:
         1024 to 536870912.
 
@@ -3182,9 +3190,9 @@ class AsyncMethods(ABC):
         return await self._call(statements.SET_SETTING, {"name": name, "value": value}, conn)
 
     async def setting(self, name: str, *, conn: AsyncConnection[object] | None = None) -> SettingResult:
-        """The value of one setting of the engine: notify, retention_ms, the limits max_*; and, as pyff
-        migrate recorded them, schema_version, functions_sha256 and pyff_version, by which a client sees
-        whether the database is what it was made for.
+        """The value of one setting of the engine: notify, retention_ms, the limits max_*; and, as recorded by
+        pyff migrate, schema_version, functions_sha256 and pyff_version, with which a client checks that it
+        matches the database.
 
         Raises: InvalidInput.
         """
@@ -3202,10 +3210,10 @@ class AsyncMethods(ABC):
         expected_graph_revision: int | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> StageDependencyEdgeResult:
-        """Adds an edge to a flow: the downstream is to wait for the upstream. It has no effect until it is
+        """Adds an edge to a flow: the downstream waits for the upstream. The edge has no effect until it is
         applied (ff_apply_dependency_to_child, ff_start_flow). dependency_kind: success_only, or
-        any_terminal if any end will do. edge_id: makes the call repeatable. expected_graph_revision:
-        refuse if the graph has changed since.
+        any_terminal to accept any outcome. edge_id: makes the call repeatable. expected_graph_revision:
+        reject the call if the graph has changed since.
 
         Raises: InvalidInput, InvalidExecutionId, SelfReferencingEdge, InvalidDependencyKind, FlowNotFound,
         DependencyAlreadyExists, FlowAlreadyTerminal, StaleGraphRevision, ExecutionNotInFlow,
@@ -3228,8 +3236,8 @@ class AsyncMethods(ABC):
     async def start_flow(
         self, flow_id: UUID, *, conn: AsyncConnection[object] | None = None
     ) -> StartFlowResult:
-        """Starts a flow that was created with p_hold: applies the edges that are still staged and lets its
-        members be claimed.
+        """Starts a flow created with p_hold: applies the edges that are still staged and makes its members
+        claimable.
 
         Raises: InvalidInput, FlowNotFound, FlowAlreadyTerminal, QuorumUnreachable.
         """
@@ -3239,9 +3247,9 @@ class AsyncMethods(ABC):
         self, execution_id: str, attempt_index: int, *, conn: AsyncConnection[object] | None = None
     ) -> StreamInfoResult:
         """The state of the stream of one attempt: frames ever written, frames that can still be read, the
-        last id, the version of the summary, when and why it closed. A reader has everything when
+        last id, the version of the summary, when and why it closed. A reader has all frames when
         closed_at_ms is set and last_frame_id is not after its cursor. An attempt without frames has zeros,
-        and last_frame_id 0-0; it closes with the attempt all the same.
+        and last_frame_id 0-0; its stream closes with the attempt too.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, AttemptNotFound.
         """
@@ -3262,9 +3270,9 @@ class AsyncMethods(ABC):
         conn: AsyncConnection[object] | None = None,
     ) -> list[SubmitFlowRow]:
         """Submits a whole flow, all or nothing. nodes: objects with key (any name, unique in the call),
-        lane_id and what else ff_create_execution takes, without p_; payload as text, or payload_base64.
+        lane_id and other parameters of ff_create_execution without p_; payload as text, or payload_base64.
         edges: {from, to, dependency_kind, data_passing_ref} by node key. groups: {to, policy, k,
-        on_satisfied} as ff_set_edge_group_policy. One row per node.
+        on_satisfied} as for ff_set_edge_group_policy. One row per node.
 
         Raises: InvalidInput, PayloadTooLarge, InvalidTagKey, FlowConflict, InvalidLaneId, InvalidPolicy,
         InvalidCapabilities, QuotaPolicyNotFound, BudgetNotFound, InvalidExecutionId, PartitionMismatch,
@@ -3303,18 +3311,19 @@ class AsyncMethods(ABC):
         idempotency_key: str | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> list[SuspendRow]:
-        """Pauses the attempt until signals satisfy a condition, an operator resumes it, or its timeout does
-        what timeout_behavior says (fail, cancel, expire, auto_resume_with_timeout_signal, escalate). The
-        lease ends; the next claim after the resume goes on with the same attempt. One row per waitpoint,
-        with the token that opens it to a sender: waitpoints names them, or each key of the condition gets
-        a fresh one. already_satisfied: the signals that pending waitpoints had buffered are enough, the
-        lease stays and the work goes on. already_resumed: this idempotency key was suspended and resumed
-        before, the lease stays and the work goes on. The same call repeated by the same fence gets the
-        recorded answer (replayed): waits on one waitpoint that stays open need idempotency keys of their
-        own. With other arguments it is idempotency_conflict under the recorded key, otherwise the error of
-        a fence that is gone. No other fence sees a recorded answer, except that of the live lease under
-        the same key. A repetition has no token for a waitpoint that is closed and whose key was wiped.
-        docs/suspension.md shows conditions and policies.
+        """Pauses the attempt until signals satisfy a condition, an operator resumes it, or it times out;
+        timeout_behavior: fail, cancel, expire, auto_resume_with_timeout_signal, escalate. The lease ends;
+        the next claim after the resume continues the same attempt. Returns one row per waitpoint, with the
+        token that a sender needs to deliver a signal to it: waitpoints names the waitpoints, or a new one
+        is created for each key of the condition. already_satisfied: the signals buffered by pending
+        waitpoints satisfy the condition, the lease stays and the work continues. already_resumed: this
+        idempotency key was suspended and resumed before, the lease stays and the work continues. The same
+        call repeated by the same fence returns the recorded answer (replayed), so repeated waits on one
+        waitpoint that stays open need separate idempotency keys. With other arguments the error is
+        idempotency_conflict under the recorded key, otherwise the error of an ended fence. No other fence
+        gets a recorded answer, except that of the live lease under the same key. A repetition returns no
+        token for a waitpoint that is closed and whose key was wiped. Conditions and policies:
+        docs/suspension.md.
 
         Raises: InvalidInput, InvalidHandle, InvalidExecutionId, InvalidReasonCode, InvalidTimeout,
         InvalidResumeCondition, InvalidWaitpointBinding, InvalidResumePolicy, IdempotencyConflict,
@@ -3325,7 +3334,7 @@ class AsyncMethods(ABC):
 
         try_suspend returns every outcome; suspend raises AlreadySatisfied on all but suspended.
         """
-        return suspended(
+        return require_suspended(
             await self._call(
                 statements.SUSPEND,
                 {
@@ -3365,18 +3374,19 @@ class AsyncMethods(ABC):
         idempotency_key: str | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> list[SuspendRow]:
-        """Pauses the attempt until signals satisfy a condition, an operator resumes it, or its timeout does
-        what timeout_behavior says (fail, cancel, expire, auto_resume_with_timeout_signal, escalate). The
-        lease ends; the next claim after the resume goes on with the same attempt. One row per waitpoint,
-        with the token that opens it to a sender: waitpoints names them, or each key of the condition gets
-        a fresh one. already_satisfied: the signals that pending waitpoints had buffered are enough, the
-        lease stays and the work goes on. already_resumed: this idempotency key was suspended and resumed
-        before, the lease stays and the work goes on. The same call repeated by the same fence gets the
-        recorded answer (replayed): waits on one waitpoint that stays open need idempotency keys of their
-        own. With other arguments it is idempotency_conflict under the recorded key, otherwise the error of
-        a fence that is gone. No other fence sees a recorded answer, except that of the live lease under
-        the same key. A repetition has no token for a waitpoint that is closed and whose key was wiped.
-        docs/suspension.md shows conditions and policies.
+        """Pauses the attempt until signals satisfy a condition, an operator resumes it, or it times out;
+        timeout_behavior: fail, cancel, expire, auto_resume_with_timeout_signal, escalate. The lease ends;
+        the next claim after the resume continues the same attempt. Returns one row per waitpoint, with the
+        token that a sender needs to deliver a signal to it: waitpoints names the waitpoints, or a new one
+        is created for each key of the condition. already_satisfied: the signals buffered by pending
+        waitpoints satisfy the condition, the lease stays and the work continues. already_resumed: this
+        idempotency key was suspended and resumed before, the lease stays and the work continues. The same
+        call repeated by the same fence returns the recorded answer (replayed), so repeated waits on one
+        waitpoint that stays open need separate idempotency keys. With other arguments the error is
+        idempotency_conflict under the recorded key, otherwise the error of an ended fence. No other fence
+        gets a recorded answer, except that of the live lease under the same key. A repetition returns no
+        token for a waitpoint that is closed and whose key was wiped. Conditions and policies:
+        docs/suspension.md.
 
         Raises: InvalidInput, InvalidHandle, InvalidExecutionId, InvalidReasonCode, InvalidTimeout,
         InvalidResumeCondition, InvalidWaitpointBinding, InvalidResumePolicy, IdempotencyConflict,
@@ -3465,9 +3475,9 @@ class AsyncMethods(ABC):
     async def sweep_admissions(
         self, *, limit: int = 200, lane_id: str | None = None, conn: AsyncConnection[object] | None = None
     ) -> SweepResult:
-        """Lets executions go that wait for a quota policy or a budget: those of a policy as far as it has
-        room and their time has come, those of a budget once it stops nothing any more. lane_id: on that
-        lane only. A claim that finds nothing does the same for its lane.
+        """Unparks executions that wait for a quota policy or a budget: those of a policy as far as it has
+        room and their time has come, those of a budget when it no longer blocks. lane_id: on that lane
+        only. A claim that finds nothing does the same for its lane.
 
         Raises: InvalidInput, InvalidLaneId.
         """
@@ -3476,9 +3486,9 @@ class AsyncMethods(ABC):
     async def sweep_attempt_timeouts(
         self, *, limit: int = 200, conn: AsyncConnection[object] | None = None
     ) -> SweepResult:
-        """Ends attempts that have run longer than their policy allows, as failures of class timeout: a retry
-        if the policy has one left, else the execution ends expired. Oldest first, at most limit. A claim
-        that meets such an execution does the same.
+        """Ends attempts that have exceeded their timeout, as failures of class timeout: the execution is
+        retried if the policy has a retry left, else it ends expired. Oldest first, at most limit. A claim
+        that finds such an execution does the same.
 
         Raises: InvalidInput.
         """
@@ -3487,8 +3497,8 @@ class AsyncMethods(ABC):
     async def sweep_budget_breaches(
         self, *, limit: int = 200, conn: AsyncConnection[object] | None = None
     ) -> SweepResult:
-        """Cancels what is attached to breached budgets that say so: everything, or all that does not run. The
-        reason is budget_exceeded.
+        """Cancels executions attached to breached budgets with on_hard_limit cancel_all (all of them) or
+        cancel_pending (those that do not run). The reason is budget_exceeded.
 
         Raises: InvalidInput.
         """
@@ -3497,8 +3507,8 @@ class AsyncMethods(ABC):
     async def sweep_budget_resets(
         self, *, limit: int = 200, conn: AsyncConnection[object] | None = None
     ) -> SweepResult:
-        """Starts a new period of each budget whose time has come. The times stay on their grid, however late
-        this runs.
+        """Starts a new period of each budget whose reset is due. Reset times stay on their grid, even if this
+        runs late.
 
         Raises: InvalidInput.
         """
@@ -3507,8 +3517,8 @@ class AsyncMethods(ABC):
     async def sweep_claim_grants(
         self, *, limit: int = 200, conn: AsyncConnection[object] | None = None
     ) -> SweepResult:
-        """Deletes grants that expired unused, with the quota slots they held. The execution was claimable by
-        others from the moment the grant expired. Oldest first, at most limit.
+        """Deletes grants that expired unused, with the quota slots they held. The execution is claimable by
+        other workers as soon as the grant expires. Oldest first, at most limit.
 
         Raises: InvalidInput.
         """
@@ -3517,8 +3527,8 @@ class AsyncMethods(ABC):
     async def sweep_deadlines(
         self, *, limit: int = 200, conn: AsyncConnection[object] | None = None
     ) -> SweepResult:
-        """Ends executions whose deadline has passed, whatever their state: expired, for the reason
-        execution_deadline. Oldest first, at most limit. A claim that meets such an execution does the
+        """Ends executions whose deadline has passed, in any state: expired, for the reason
+        execution_deadline. Oldest first, at most limit. A claim that finds such an execution does the
         same.
 
         Raises: InvalidInput.
@@ -3538,9 +3548,9 @@ class AsyncMethods(ABC):
     async def sweep_expired(
         self, *, limit: int = 200, conn: AsyncConnection[object] | None = None
     ) -> SweepResult:
-        """Deletes what has had its time: idempotency keys, keys of usage reports, admissions that left their
-        quota window, unused quota slots, and notes of failed rows that no step has tried again for an
-        hour. The oldest of each kind first, at most limit.
+        """Deletes expired rows: idempotency keys, keys of usage reports, admissions that left their quota
+        window, unused quota slots, and errors of failed rows that no step has retried for an hour. The
+        oldest of each kind first, at most limit.
 
         Raises: InvalidInput.
         """
@@ -3549,9 +3559,9 @@ class AsyncMethods(ABC):
     async def sweep_expired_leases(
         self, *, limit: int = 200, conn: AsyncConnection[object] | None = None
     ) -> SweepResult:
-        """Marks leases that ran out, so that their executions show as reclaimable and idle workers are woken.
-        Consumes no retry: the next claim reclaims them. Leases that were renewed are looked at again when
-        they end, and do not count. Oldest first, at most limit. A claim on their lane does the same.
+        """Marks expired leases, so that their executions show as reclaimable and idle workers are notified.
+        Consumes no retry: the next claim reclaims them. Renewed leases are rescheduled to their new end,
+        and not counted. Oldest first, at most limit. A claim on their lane does the same.
 
         Raises: InvalidInput.
         """
@@ -3571,8 +3581,8 @@ class AsyncMethods(ABC):
     async def sweep_terminal_spend(
         self, *, limit: int = 200, conn: AsyncConnection[object] | None = None
     ) -> SweepResult:
-        """Gives back what executions that have ended had spent by ff_record_spend of budgets with
-        release_on_terminal: a dead worker holds no reservation.
+        """Releases what ended executions spent by ff_record_spend on budgets with release_on_terminal, so
+        that a dead worker holds no reservation.
 
         Raises: InvalidInput.
         """
@@ -3581,8 +3591,8 @@ class AsyncMethods(ABC):
     async def sweep_waitpoints(
         self, *, limit: int = 200, conn: AsyncConnection[object] | None = None
     ) -> SweepResult:
-        """Ends pending waitpoints whose time is over and that no suspension has bound. Oldest first, at most
-        limit.
+        """Expires pending waitpoints whose time is over and that no suspension has bound. Oldest first, at
+        most limit.
 
         Raises: InvalidInput.
         """
@@ -3591,8 +3601,8 @@ class AsyncMethods(ABC):
     async def sweep_workers(
         self, *, limit: int = 200, conn: AsyncConnection[object] | None = None
     ) -> SweepResult:
-        """Removes the registrations of workers that have not been heard of for their liveness_ttl_ms. Their
-        leases are left to run out. Longest unheard first, at most limit.
+        """Removes the registrations of workers without a heartbeat for their liveness_ttl_ms. Their leases
+        are left to expire. Oldest heartbeat first, at most limit.
 
         Raises: InvalidInput.
         """
@@ -3609,9 +3619,9 @@ class AsyncMethods(ABC):
         visibility: str = "all",
         conn: AsyncConnection[object] | None = None,
     ) -> list[FrameRow]:
-        """Frames of the stream of one attempt that come after after (<ms>-<seq>), in their order, at most
-        limit (up to 1000). With block_ms (up to 30000) it waits that long for the first one, looking every
-        50 ms, and comes back at once when the stream is closed. visibility: all, or exclude_best_effort.
+        """Frames of the stream of one attempt after after (<ms>-<seq>), in their order, at most limit (up to
+        1000). With block_ms (up to 30000) it waits that long for the first one, polling every 50 ms, and
+        returns at once when the stream is closed. visibility: all, or exclude_best_effort.
 
         Raises: InvalidInput, InvalidExecutionId, InvalidCursor, ExecutionNotFound, AttemptNotFound.
         """
@@ -3637,13 +3647,13 @@ class AsyncMethods(ABC):
         max_ms: int = 1000,
         conn: AsyncConnection[object] | None = None,
     ) -> list[TickRow]:
-        """Runs the steps of maintenance that are due, one row each; skipped are those that are not, that are
-        switched off, that another caller runs, or for which no time was left. Then wakes the subscribers
-        of event families that notify by tick. limit: rows per step. only: these steps, named as their
-        functions without ff_. force: now, whatever their interval. max_ms: no further step starts after
-        that time. A row with more: call again at once. A row with errors: see ff_reconciler_error; what
-        failed is tried again later and does not keep the rest from being done. Call it from pg_cron, pyff
-        maintain, or a worker that found nothing to do. Any number may.
+        """Runs the steps of maintenance that are due, one row each; skips steps that are not due, switched
+        off, run by another caller, or for which no time was left. Then notifies the subscribers of event
+        families that notify by tick. limit: rows per step. only: these steps, named as their functions
+        without ff_. force: regardless of their interval. max_ms: no further step starts after that time. A
+        row with more: call again at once. A row with errors: see ff_reconciler_error; failed rows are
+        retried later and do not block the rest. Call it from pg_cron, pyff maintain, or an idle worker.
+        Concurrent calls are safe.
 
         Raises: InvalidInput.
         """
@@ -3654,9 +3664,9 @@ class AsyncMethods(ABC):
     async def trim_events(
         self, *, limit: int = 10000, conn: AsyncConnection[object] | None = None
     ) -> SweepResult:
-        """Deletes events that are older than the retention of their family (7 days unless ff_set_event_family
-        says otherwise), oldest first, until limit (up to 100000) are gone; what one call has written goes
-        together. more says whether to call again. A reader that had not come that far is told:
+        """Deletes events older than the retention of their family (7 days unless changed with
+        ff_set_event_family), oldest first, until limit (up to 100000) are deleted; events written by one
+        call are deleted together. more: whether to call again. A reader whose cursor is older gets
         cursor_expired.
 
         Raises: InvalidInput, EventGenerationStale.
@@ -3672,13 +3682,13 @@ class AsyncMethods(ABC):
         limit: int = 1000,
         conn: AsyncConnection[object] | None = None,
     ) -> SweepResult:
-        """Deletes executions that ended long enough ago, with everything that hangs off them. They are kept
-        for policy.retention_ms if they have one; else for the setting retention_ms (7 days) when they
-        ended completed or skipped, retention_failed_ms (30 days) when they ended failed, cancelled or
-        expired. retention_ms, if given, takes the place of both settings. A flow goes as a whole, when
-        nothing in it lives and the longest of its members' times has passed, and counts one; not when
-        lane_id is given. Oldest first, at most limit per call; more says whether to call again. Events and
-        idempotency keys stay: they have times of their own.
+        """Deletes executions whose retention has passed, with all their dependent rows. They are kept for
+        policy.retention_ms if set; else for the setting retention_ms (7 days) when they ended completed or
+        skipped, retention_failed_ms (30 days) when they ended failed, cancelled or expired. retention_ms,
+        if given, replaces both settings. A flow is deleted as a whole, when all its members have ended and
+        the longest of their retentions has passed, and counts as one; not when lane_id is given. Oldest
+        first, at most limit per call; more says whether to call again. Events and idempotency keys are
+        kept: they have their own retention.
 
         Raises: InvalidInput, InvalidLaneId.
         """
@@ -3691,8 +3701,8 @@ class AsyncMethods(ABC):
     async def trim_streams(
         self, *, limit: int = 1000, conn: AsyncConnection[object] | None = None
     ) -> SweepResult:
-        """Deletes best_effort_live frames whose time is over, oldest first, at most limit per call (up to
-        100000); more says whether to call again. Readers do not see them either way.
+        """Deletes expired best_effort_live frames, oldest first, at most limit per call (up to 100000); more
+        says whether to call again. Readers do not see expired frames in any case.
 
         Raises: InvalidInput.
         """
@@ -3705,9 +3715,9 @@ class AsyncMethods(ABC):
         expected_reason: str | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> UnblockExecutionResult:
-        """Lets an execution go that is held by an operator or waits for a quota policy or budget, whatever
-        room there is: it is settled, and a claim asks for admission again. expected_reason: only if that
-        is what it waits for.
+        """Unblocks an execution that is held by an operator or waits for a quota policy or budget, even
+        without room: it is settled, and a claim checks admission again. expected_reason: only if this is
+        its blocking reason.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, ExecutionNotEligible.
         """
@@ -3727,8 +3737,8 @@ class AsyncMethods(ABC):
         conn: AsyncConnection[object] | None = None,
     ) -> UpdateBudgetResult:
         """Sets the limits of one dimension of a budget, 0 or NULL for none; a new dimension is added. A
-        budget that was breached is open again when no hard limit is reached any more: what was cancelled
-        stays so, what waited may be claimed.
+        breached budget is cleared when no hard limit is reached any more: waiting executions become
+        claimable, cancelled ones stay cancelled.
 
         Raises: InvalidInput, BudgetNotFound.
         """
@@ -3755,7 +3765,7 @@ class AsyncMethods(ABC):
         message: str | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> ProgressResult:
-        """ff_progress by explicit fence instead of a handle.
+        """ff_progress with an explicit fence instead of a handle.
 
         Raises: InvalidInput, InvalidExecutionId, FenceRequired, PartialFence, ExecutionNotFound,
         ExecutionNotActive, StaleLease, LeaseRevoked, LeaseExpired.
@@ -3784,9 +3794,9 @@ class AsyncMethods(ABC):
         jitter_ms: int | None = None,
         conn: AsyncConnection[object] | None = None,
     ) -> UpdateQuotaPolicyResult:
-        """Changes the limits of a quota policy; NULL keeps one as it is. Executions that wait for it are let
-        go as far as the new limits have room (10 000 at once; ff_sweep_admissions goes on). Lower limits
-        interrupt nobody who runs.
+        """Changes the limits of a quota policy; NULL keeps a limit. Executions that wait for it are unparked
+        as far as the new limits have room (up to 10 000; ff_sweep_admissions unparks the rest). Lower
+        limits do not interrupt running attempts.
 
         Raises: InvalidInput, InvalidQuotaSpec, QuotaPolicyNotFound.
         """
@@ -3805,10 +3815,10 @@ class AsyncMethods(ABC):
     async def wait_children(
         self, handle: str, *, conn: AsyncConnection[object] | None = None
     ) -> WaitChildrenResult:
-        """Pauses the attempt until the executions that it waits for have ended as its edges ask. ready: there
-        is nothing to wait for, go on, the lease stays. waiting: the lease has ended; a later claim goes on
-        with the same attempt. skipped: it cannot come about any more, the execution has ended. A parent
-        that must see failures uses any_terminal edges.
+        """Pauses the attempt until the executions that it waits for have ended as its edges require. ready:
+        there is nothing to wait for, the lease stays and the worker continues. waiting: the lease has
+        ended; a later claim continues the same attempt. skipped: the condition can no longer be met, the
+        execution has ended. A parent that must handle failures uses any_terminal edges.
 
         Raises: InvalidInput, InvalidHandle, InvalidExecutionId, ExecutionNotFound, ExecutionNotActive,
         StaleLease, LeaseRevoked, LeaseExpired, FlowCancelled.
@@ -3854,10 +3864,10 @@ class AsyncMethods(ABC):
         ttl_ms: int = 60000,
         conn: AsyncConnection[object] | None = None,
     ) -> WatchStreamResult:
-        """Asks for notifications: for ttl_ms (up to 24 h) frames of this attempt's stream, and its close,
-        ring on the channel that is returned, at most every 50 ms. LISTEN first, then watch, commit, and
-        read; repeat before the time is over. A stream that nobody watches sends nothing. Nothing depends
-        on the bell: read at least every second.
+        """Requests notifications: for ttl_ms (up to 24 h) frames of this attempt's stream, and its close,
+        notify the channel that is returned, at most every 50 ms. LISTEN first, then watch, commit, and
+        read; repeat before ttl_ms ends. A stream without a watch sends no notifications. Notifications may
+        be missed: read at least every second.
 
         Raises: InvalidInput, InvalidExecutionId, ExecutionNotFound, AttemptNotFound.
         """

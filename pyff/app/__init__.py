@@ -1,4 +1,4 @@
-"""Tasks: plain functions that run durably, and what they can do while they run."""
+"""Tasks: functions that run durably, and the context of a running task."""
 
 from pyff.app.async_context import AsyncChild, AsyncCtx
 from pyff.app.async_handle import AsyncHandle

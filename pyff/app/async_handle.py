@@ -1,5 +1,5 @@
 # Written by hand. `python -m pyff.codegen` generates handle.py from this file.
-"""The handle of a submitted call: where it stands, what came of it, how to stop it."""
+"""The handle of a submitted call: its state, its result, its cancellation."""
 
 import asyncio
 from time import monotonic
@@ -20,7 +20,7 @@ R_co = TypeVar("R_co", covariant=True)
 ENDED = frozenset({"completed", "failed", "cancelled", "expired", "skipped"})
 LONGEST_PAUSE = 0.25
 PATIENCE_S = 60.0
-"""So long a server that is gone may take to come back, while somebody waits for a result."""
+"""How long `result` waits for an unreachable server to come back."""
 
 
 class AsyncHandle(Generic[R_co]):
@@ -42,9 +42,9 @@ class AsyncHandle(Generic[R_co]):
         return f"<{type(self).__name__} {self.execution_id}>"
 
     async def result(self, timeout: float | None = None) -> R_co:
-        """What the task returned. Waits for it, for ever or for `timeout` seconds, through a restart of the server too.
+        """The result of the task. Waits for it, for `timeout` seconds or without limit, and across a server restart.
 
-        Raises: TaskFailed if it ended otherwise; WaitTimeout; ExecutionNotFound.
+        Raises: TaskFailed if the task did not complete; WaitTimeout; ExecutionNotFound.
         """
         until = None if timeout is None else monotonic() + timeout
         pause = 0.002
@@ -71,7 +71,7 @@ class AsyncHandle(Generic[R_co]):
                     category=found.failure_category,
                 )
             if self._engine._connection_in_transaction() is not None:
-                raise ValueError("result: inside a transaction nothing could be seen to end; commit first")
+                raise ValueError("cannot wait for a result inside a transaction; commit first")
             if until is not None and monotonic() >= until:
                 raise WaitTimeout(
                     f"execution {self.execution_id} is {found.public_state}",
@@ -82,7 +82,7 @@ class AsyncHandle(Generic[R_co]):
             pause = min(pause * 1.5, LONGEST_PAUSE)
 
     async def state(self) -> PublicState:
-        """Where it stands.
+        """The state of the execution.
 
         Raises: ExecutionNotFound.
         """
@@ -92,16 +92,16 @@ class AsyncHandle(Generic[R_co]):
         return found.public_state
 
     async def describe(self) -> DescribeExecutionResult | None:
-        """Everything that is known about it; None when it has been trimmed."""
+        """All details of the execution; None if it was trimmed."""
         return await self._engine.describe_execution(self.execution_id)
 
     async def cancel(self, reason: str = "") -> bool:
-        """Cancels it, running or not. False if it was cancelled before.
+        """Cancels the execution, running or not. False if it was already cancelled.
 
         Raises: ExecutionNotFound, ExecutionAlreadyTerminal.
         """
-        answer = await self._engine.cancel_execution(self.execution_id, reason=reason)
-        return answer.outcome == "cancelled"
+        result = await self._engine.cancel_execution(self.execution_id, reason=reason)
+        return result.outcome == "cancelled"
 
 
 __all__ = ["AsyncHandle"]

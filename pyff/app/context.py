@@ -37,10 +37,10 @@ from pyff._generated.errors import (
     WaitTimeout,
 )
 from pyff._generated.results import ReadStepsRow, SuspendRow, UsageResult
-from pyff.app.answer import ANSWER
 from pyff.app.control import CannotRun, DuplicateStep, Paused, TaskFailed
 from pyff.app.derived import derived, derived_execution
 from pyff.app.handle import Handle
+from pyff.app.resume import RESUME
 from pyff.app.run import Call, Exposed, Run, Shield
 from pyff.app.values import Signal, Token
 from pyff.codecs.codec import BYTES, JSON, codec_of, from_json, to_json
@@ -74,22 +74,22 @@ class Child(Handle[R_co], Generic[R_co]):
 
 
 class Ctx:
-    """What a task can do besides computing. It belongs to one run of the task, and to one lease.
+    """The context of a running task. It belongs to one run of the task, and to one lease.
 
-    A task that waits, sleeps or gathers gives its lease and its slot back. When it goes on, its function is called
-    again from the top: steps, waits, sleeps and children that were finished return what was recorded, by their names,
-    without doing anything again. So whatever must not happen twice belongs into a step.
+    A task that waits, sleeps or gathers releases its lease and its slot. When it resumes, its function is called again
+    from the top: finished steps, waits, sleeps and children return their recorded results, found by name, and are not
+    repeated. Put everything that must not happen twice into a step.
 
-    Everything is checked against the lease. A run that lost it cannot record, emit, spend or wait.
+    Every call is checked against the lease. A run that lost its lease cannot record, emit, spend or wait.
     """
 
     def __init__(self, run: Run, engine: Engine, transactions: Engine | None = None) -> None:
         self._run = run
         self._engine = engine
-        self._transactions = transactions or engine  # which others wait for while they hold one of these
+        self._transactions = transactions or engine  # a separate pool, see Worker.start
         self._names: set[str] = set()
         self._steps: dict[str, ReadStepsRow] | None = None
-        self._reading = threading.Lock()
+        self._steps_lock = threading.Lock()
         self._anonymous = 0
 
     @property
@@ -98,12 +98,12 @@ class Ctx:
 
     @property
     def attempt(self) -> int:
-        """0 for the first attempt. A pause does not make a new one; a retry or a crash does."""
+        """0 for the first attempt. A retry or a crash starts a new attempt; a pause does not."""
         return self._run.attempt_index
 
     @property
     def resumed(self) -> bool:
-        """Whether this run goes on after a pause of the same attempt."""
+        """Whether this run resumes the same attempt after a pause."""
         return self._run.handle_kind == "resumed"
 
     @property
@@ -116,7 +116,7 @@ class Ctx:
 
     @property
     def scheduled_for_ms(self) -> int | None:
-        """The tick of the schedule that made this execution; None if no schedule did."""
+        """The tick of the schedule that created this execution; None if it was not scheduled."""
         tick = self.tags.get("schedule.fire_at_ms")
         return None if tick is None else int(tick)
 
@@ -131,27 +131,27 @@ class Ctx:
 
     @property
     def engine(self) -> Engine:
-        """The worker's engine, for everything that this class does not offer."""
+        """The worker's engine, for calls that this class does not offer."""
         return self._engine
 
     @property
     def cancelled(self) -> bool:
-        """Whether the lease is gone, so that going on is in vain."""
+        """Whether the lease is lost, so that further work is discarded."""
         return self._run.lost is not None
 
     def check(self) -> None:
-        """Raises TaskCancelled if the lease is gone: for loops that call nothing else."""
+        """Raises TaskCancelled if the lease is lost: for loops that make no other call of the context."""
         self._run.check()
 
     def shield(self) -> AbstractContextManager[None]:
-        """`with ctx.shield():` is not interrupted by a cancellation; it comes at the end of the block."""
+        """`with ctx.shield():` delays a cancellation until the end of the block."""
         return Shield(self._run)
 
     def progress(self, percent: int | None = None, message: str | None = None) -> None:
-        """Says how far the task is; `describe` shows it."""
+        """Reports the progress of the task; `describe` shows it."""
         if message is not None and self.resumed and self._run.progress_before is None:
             # It may hold the number of put-offs (pyff.worker.put_off).
-            found = self._steady(self._engine.describe_execution, self._run.execution_id)
+            found = self._retrying(self._engine.describe_execution, self._run.execution_id)
             self._run.progress_before = (found and found.progress_message) or ""
         self._fenced(self._engine.progress, percent=percent, message=message)
 
@@ -163,9 +163,9 @@ class Ctx:
         mode: Literal["durable", "durable_summary", "best_effort_live"] = "durable",
         key: str | None = None,
     ) -> str:
-        """Appends a frame to the stream of this attempt, which others follow live, and returns its id.
+        """Appends a frame to the stream of this attempt, which clients can follow live, and returns its id.
 
-        Bytes go as they are, text as UTF-8, anything else as JSON. With a `key` a repetition adds nothing.
+        Bytes are sent as they are, str as UTF-8, anything else as JSON. With a `key` a repetition adds nothing.
 
         Raises: InvalidFrameType, PayloadTooLarge, FrameConflict, InvalidPatch, SummaryTooLarge.
         """
@@ -182,12 +182,11 @@ class Ctx:
         return frame.frame_id
 
     def usage(self, budget_id: str, deltas: Mapping[str, int], *, key: str | None = None) -> UsageResult:
-        """Reports what was spent of a budget: {"tokens": 1200}. With a `key` a repetition counts once.
+        """Reports spending from a budget: {"tokens": 1200}. With a `key` a repetition counts once.
 
-        A hard limit refuses the whole report: the answer says hard_breach, `applied` is false, and the task goes on;
-        it is for the task to stop. What else happens is the budget's business: if it cancels what is attached to it,
-        the task is told like by any other cancellation. Put the spending call and its report into one step, so that
-        both happen once.
+        A hard limit rejects the whole report: the outcome is hard_breach, `applied` is false, and the task goes on; the
+        task should stop. If the budget's policy cancels attached work, the task is cancelled like by any other
+        cancellation. Put the spending call and its report into one step, so that both happen once.
 
         Raises: BudgetNotFound, DedupKeyConflict, BudgetOverflow.
         """
@@ -195,21 +194,20 @@ class Ctx:
         return report(self._engine.report_usage, budget_id=budget_id, deltas=deltas, dedup_key=key)
 
     def step(self, name: str, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Runs `fn` and records what it returns, once per execution: after a crash, a retry or a pause the recorded
-        result is returned instead. A step that was interrupted half-way is run again, so its effect outside should
-        bear repetition.
+        """Runs `fn` and records its result, once per execution: after a crash, a retry or a pause the recorded result
+        is returned instead. An interrupted step runs again, so its external effects should be idempotent.
 
-        The annotated return type of `fn` says how the result is stored. Without one it has to be plain JSON.
+        The annotated return type of `fn` selects how the result is stored. Without it, the result must be plain JSON.
 
         Raises: DuplicateStep, EncodeError, PayloadTooLarge, StepLimitExceeded, and what `fn` raises.
         """
-        self._name(name)
-        codec = codec_of(_returned(fn))
+        self._use_name(name)
+        codec = codec_of(_return_type(fn))
         found = self._recorded(name)
         if found is None:
             value = fn(*args, **kwargs)
             data = codec.encode(value)
-            codec.decode(data)  # what could not be read again is not recorded
+            codec.decode(data)  # raises before an unreadable result is recorded
             made = self._fenced(
                 self._engine.record_step, name=name, result=data, result_encoding=codec.encoding
             )
@@ -223,14 +221,14 @@ class Ctx:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> R:
-        """A step that works on the engine's own database, exactly once: `fn` gets a connection in a transaction, and
-        what it does there is committed together with the record of the step, or not at all. A run that has lost its
-        lease commits nothing.
+        """A step in the engine's own database, exactly once: `fn` gets a connection in a transaction, and its changes
+        are committed together with the record of the step, or not at all. A run that has lost its lease commits
+        nothing.
 
         Raises: DuplicateStep, EncodeError, and what `fn` raises.
         """
-        self._name(name)
-        codec = codec_of(_returned(fn))
+        self._use_name(name)
+        codec = codec_of(_return_type(fn))
         found = self._recorded(name)
         if found is not None:
             return cast("R", codec.decode(found.result))
@@ -263,17 +261,17 @@ class Ctx:
     ) -> Signal:
         """Waits for a signal without holding a worker: for seconds or for months.
 
-        `signals`: the names that end the wait; any, if none is given. `on_token` gets the token that lets its holder
-        send one; it is called once, before the wait begins, so mail it from there. A signal that comes before the
-        wait began counts. The signal is recorded: a later run of this execution gets the same one.
+        `signals`: the names that end the wait; by default any. `on_token` receives the token that allows its holder to
+        send a signal; it is called once, before the wait begins, for example to mail the token. A signal that arrives
+        before the wait begins counts. The signal is recorded: a later run of this execution gets the same one.
 
-        After `timeout_ms`, `on_timeout` decides: "raise" goes on here with WaitTimeout, the others end the execution
-        (fail, cancel, expire) or leave the wait open for an operator (escalate).
+        `on_timeout` is applied after `timeout_ms`: "raise" resumes the task with WaitTimeout, the others end the
+        execution (fail, cancel, expire) or leave the wait open for an operator (escalate).
 
         Raises: WaitTimeout, DuplicateStep, HmacNotInitialized, FlowCancelled.
         """
         place = f"pyff:wait:{name}"
-        self._name(place)
+        self._use_name(place)
         found = self._recorded(place)
         if found is not None:
             return _signal(name, found.result)
@@ -291,44 +289,46 @@ class Ctx:
             "idempotency_key": f"wait:{self._run.attempt_index}:{name}",
         }
         if on_token is None:
-            rows = self._leave(self._engine.try_suspend, **options)
+            rows = self._call_releasing(self._engine.try_suspend, **options)
         else:
             rows = self._suspend_with_token(name, options, on_token)
         if rows[0].outcome == "suspended":
             self._pause()
         self._run.pausing = False
-        made = self._ended(name, rows[0].suspension_id)
+        made = self._record_signal(name, rows[0].suspension_id)
         return _signal(name, next(row.result for row in made if not row.cursor))
 
-    def _ended(self, wait: str | None = None, suspension_id: UUID | None = None) -> list[ReadStepsRow]:
+    def _record_signal(
+        self, wait: str | None = None, suspension_id: UUID | None = None
+    ) -> list[ReadStepsRow]:
         """Records the signal that ended a wait.
 
-        Raises: CannotRun, whatever the database refuses it for: a failure of the attempt would lose the signal.
+        Raises: CannotRun, for every rejection by the database: a failure of the attempt would lose the signal.
         """
         try:
-            return self._fenced(self._answer, wait, suspension_id)
+            return self._fenced(self._load_resumed, wait, suspension_id)
         except LOST:
             raise
         except (EngineError, psycopg.Error) as error:
             if isinstance(error, psycopg.Error) and connection_lost(error):
                 raise
-            raise CannotRun(f"its signals and steps cannot be read or recorded: {error}") from error
+            raise CannotRun(f"cannot read or record its signals and steps: {error}") from error
 
-    def _answer(self, handle: str, wait: str | None, suspension_id: UUID | None) -> list[ReadStepsRow]:
+    def _load_resumed(self, handle: str, wait: str | None, suspension_id: UUID | None) -> list[ReadStepsRow]:
         arguments = {
             "handle": handle,
             "wait": wait,
             "suspension_id": suspension_id,
             "execution_id": self._run.execution_id,
         }
-        return self._engine._call(ANSWER, arguments, None)
+        return self._engine._call(RESUME, arguments, None)
 
     def _enter(self) -> None:
-        """Records the signal that ended a wait, if an earlier run has not. Called before the payload is decoded and
-        before the code of the task: if these fail, the signal is still there for the next run."""
+        """Records the signal that ended a wait, unless an earlier run did. Called before the payload is decoded and
+        the task runs: if these fail, the next run still has the signal."""
         if not self._run.continues:
             return
-        found = self._ended()
+        found = self._record_signal()
         known = {row.name: row for row in found}
         read = [row for row in found if row.cursor]
         if len(read) >= PAGE:
@@ -338,15 +338,15 @@ class Ctx:
     def _suspend_with_token(
         self, name: str, options: dict[str, Any], on_token: Callable[[Token], object]
     ) -> list[SuspendRow]:
-        """The waitpoint comes first, then the token goes out, then the wait begins: whatever dies in between, either
-        the token is known to somebody or it is made anew."""
+        """Creates the waitpoint, then sends the token, then begins the wait: after a crash in between, the token was
+        either sent, or is created again."""
         waitpoint_id = derived(self._run.execution_id, f"wait:{self._run.attempt_index}:{name}")
         options["waitpoints"] = [{"use_pending": str(waitpoint_id)}]
         if self.resumed:
             try:
-                return self._leave(self._engine.try_suspend, **options)
+                return self._call_releasing(self._engine.try_suspend, **options)
             except (WaitpointNotFound, WaitpointNotPending):
-                pass  # this wait has not begun yet
+                pass  # the wait has not begun yet
         made = self._fenced(
             self._engine.create_waitpoint,
             waitpoint_key=name,
@@ -358,27 +358,27 @@ class Ctx:
         if known is None:
             on_token(Token(self._run.execution_id, waitpoint_id, made.waitpoint_token))
             self._fenced(self._engine.record_step, name=sent)
-        return self._leave(self._engine.try_suspend, **options)
+        return self._call_releasing(self._engine.try_suspend, **options)
 
     def sleep(self, ms: int, *, name: str | None = None) -> None:
-        """Lets time pass without holding a worker. The time counts from the first run that got here.
+        """Sleeps without holding a worker. The time counts from the first run that reached this call.
 
-        Without a `name` the sleeps of a task are told apart by their order.
+        Without a `name`, the sleeps of a task are identified by their order.
 
         Raises: DuplicateStep, FlowCancelled.
         """
-        place = f"pyff:sleep:{name or self._next()}"
-        self._name(place)
+        place = f"pyff:sleep:{name or self._next_number()}"
+        self._use_name(place)
         found = self._recorded(place)
         if found is None:
             made = self._fenced(self._engine.record_step, name=place)
             since = now = made.recorded_at_ms
         else:
             since = found.recorded_at_ms
-            now = self._steady(self._engine.now_ms)
+            now = self._retrying(self._engine.now_ms)
             if now >= since + ms:
                 return
-        self._leave(self._engine.delay, delay_until_ms=since + ms)
+        self._call_releasing(self._engine.delay, delay_until_ms=since + ms)
         self._run.sleeps_s = (since + ms - now) / 1000
         self._pause()
 
@@ -390,19 +390,19 @@ class Ctx:
         tags: Mapping[str, str] | None = None,
         detached: bool = False,
     ) -> Child[R]:
-        """Submits a call of another task as a child of this one, in the same flow, and goes on. A later run finds the
-        same child again, by `key`; without keys the children of one task are told apart by their order. Each counts
+        """Submits a call of another task as a child of this one, in the same flow, without waiting. A later run finds
+        the same child by `key`; without keys, the children of one task are identified by their order. Each child counts
         as a recorded step.
 
-        If this task ends other than by success, its children that have not ended are cancelled; if it is replayed,
-        its children that did not succeed are too. `detached` children are independent of both.
+        If this task ends without success, its children that have not ended are cancelled; if it is replayed, its
+        children that did not succeed run again. `detached` children are independent of both.
 
-        The login of the worker needs the role ff_producer as well.
+        The login of the worker also needs the role ff_producer.
 
         Raises: DuplicateStep, LaneNotAccepting, FlowAlreadyTerminal, EncodeError.
         """
-        label = f"pyff:spawn:{task.name}:{key or self._next()}"
-        self._name(label)
+        label = f"pyff:spawn:{task.name}:{key or self._next_number()}"
+        self._use_name(label)
         child = derived_execution(self._run.execution_id, label)
         known = self._recorded(label)
         if known is not None:
@@ -417,8 +417,8 @@ class Ctx:
     def _spawn(
         self, handle: str, label: str, child: str, options: dict[str, Any]
     ) -> Literal["created", "duplicate"]:
-        """The child, the edge to it and their record, all or nothing: a run that has lost its lease spawns nothing. The
-        record comes last, since flows are locked before executions."""
+        """Creates the child, its edge and the step in one transaction: a run that has lost its lease spawns nothing.
+        The step comes last, since flows are locked before executions."""
         mine = self._run.execution_id
         flow_id = self._run.flow_id
         with self._engine._transaction() as conn, conn.transaction():
@@ -459,10 +459,10 @@ class Ctx:
     @overload
     def gather(self, *children: Child[R]) -> list[R]: ...
     def gather(self, *children: Child[R]) -> list[R]:
-        """What the children returned, in their order. Until every child spawned so far has ended, the task waits
-        without holding a worker.
+        """The results of the children, in order. The task waits, without holding a worker, until every child spawned so
+        far has ended.
 
-        Raises: TaskFailed for the first of these children that ended otherwise; FlowCancelled.
+        Raises: TaskFailed for the first of these children that did not complete; FlowCancelled.
         """
         self._await_children()
         found: list[R] = []
@@ -488,7 +488,7 @@ class Ctx:
     @overload
     def settle(self, *children: Child[R]) -> list[R | TaskFailed]: ...
     def settle(self, *children: Child[object]) -> list[Any]:
-        """`gather`, with a TaskFailed in the place of each child that ended otherwise."""
+        """`gather`, with a TaskFailed in place of each child that did not complete."""
         self._await_children()
         found: list[object] = []
         for child in children:
@@ -499,17 +499,17 @@ class Ctx:
         return found
 
     def _await_children(self) -> None:
-        answer = self._leave(self._engine.wait_children)
-        if answer.outcome != "ready":
+        result = self._call_releasing(self._engine.wait_children)
+        if result.outcome != "ready":
             self._pause()
         self._run.pausing = False
 
-    def _name(self, name: str) -> None:
+    def _use_name(self, name: str) -> None:
         if name in self._names:
             raise DuplicateStep(name.removeprefix("pyff:"))
         self._names.add(name)
 
-    def _next(self) -> str:
+    def _next_number(self) -> str:
         self._anonymous += 1
         return f"#{self._anonymous}"
 
@@ -520,7 +520,7 @@ class Ctx:
     def _recorded(self, name: str) -> ReadStepsRow | None:
         self._run.check()
         if self._steps is None:
-            with self._reading:  # steps may run side by side
+            with self._steps_lock:  # steps may run concurrently
                 if self._steps is None:
                     self._steps = self._read_steps()
         return self._steps.get(name)
@@ -529,15 +529,15 @@ class Ctx:
         found: dict[str, ReadStepsRow] = {}
         if not self._run.continues:
             return found
-        while rows := self._steady(self._engine.read_steps, self._run.execution_id, after=after):
+        while rows := self._retrying(self._engine.read_steps, self._run.execution_id, after=after):
             found.update((row.name, row) for row in rows)
             after = rows[-1].cursor
             if len(rows) < PAGE:
                 break
         return found
 
-    def _leave(self, verb: Callable[Concatenate[str, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """A call that may give the lease back. The caller pauses then, or says that it is no longer about to."""
+    def _call_releasing(self, verb: Callable[Concatenate[str, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """A call that may release the lease. The caller then pauses, or resets `pausing`."""
         self._run.pausing = True
         try:
             return self._fenced(verb, *args, **kwargs)
@@ -546,16 +546,16 @@ class Ctx:
             raise
 
     def _fenced(self, verb: Callable[Concatenate[str, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """A call under the lease, which bears repetition. A refusal by the fence means that this run is over."""
+        """An idempotent call under the lease. A rejection by the fence ends this run."""
         self._run.check()
         try:
-            return self._steady(verb, self._run.handle, *args, **kwargs)
+            return self._retrying(verb, self._run.handle, *args, **kwargs)
         except LOST as error:
             self._run.lost = self._run.lost or error.kind
             raise
 
     def _fenced_once(self, verb: Callable[Concatenate[str, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """A call under the lease that would count twice if it were repeated."""
+        """A call under the lease that is not idempotent, and not retried."""
         self._run.check()
         try:
             with Call(self._run):
@@ -567,9 +567,9 @@ class Ctx:
             self._run.unreachable = self._run.unreachable or connection_lost(error)
             raise
 
-    def _steady(self, verb: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """A call that is made again when the connection was lost or others were in the way, for as long as there is a
-        lease: the task does not notice a restart of the database."""
+    def _retrying(self, verb: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """A call that is retried after a lost connection, a serialization failure or a deadlock while the lease lasts:
+        a restart of the database does not fail the task."""
         pause = 0.05
         while True:
             try:
@@ -596,8 +596,8 @@ _BEHAVIOR = {
 }
 
 
-def _returned(fn: Callable[..., object]) -> object:
-    """The annotated return type of a function; of a coroutine, what awaiting it gives."""
+def _return_type(fn: Callable[..., object]) -> object:
+    """The annotated return type of a function; of a coroutine function, the type of the awaited result."""
     while isinstance(fn, functools.partial):
         fn = fn.func
     if not isinstance(fn, type) and not hasattr(fn, "__annotations__"):
@@ -619,7 +619,7 @@ def _frame(data: bytes | str | JsonValue) -> tuple[bytes, str]:
 def _signal(wait: str, stored: bytes | None) -> Signal:
     found = cast("dict[str, Any]", from_json(stored or b"{}"))
     if found.get("name") == TIMEOUT and found.get("source_type") == "engine":
-        raise WaitTimeout(f"no signal came for {wait!r} in time", detail={"wait": wait})
+        raise WaitTimeout(f"wait {wait!r} timed out without a signal", detail={"wait": wait})
     payload = found.get("payload")
     return Signal(
         str(found.get("name", "")),

@@ -1,11 +1,11 @@
-"""What tasks raise, and what is raised in them."""
+"""Exceptions that tasks raise, and that are raised in tasks."""
 
 from pyff.failure import Failure
 from pyff.types import PublicState
 
 
 class Fail(Exception):  # noqa: N818
-    """Raise it to end a task as failed, with a reason for people and a category for programs.
+    """Raise it to fail a task, with a reason for people and a category for programs.
 
     `retryable=False`: no further attempt, whatever the retry policy says.
     """
@@ -20,8 +20,8 @@ class Fail(Exception):  # noqa: N818
 class TaskCancelled(Exception):  # noqa: N818
     """Raised in a task that has lost its lease: cancelled, revoked, timed out, taken over, or the worker stops.
 
-    Whatever the task still returns is thrown away, and nothing that it writes through its context is accepted. Clean up
-    and let it pass. In an async task the same comes as asyncio.CancelledError.
+    The result of the task is discarded, and the database rejects writes through its context. Clean up and let the
+    exception propagate. An async task gets asyncio.CancelledError instead.
     """
 
     def __init__(self, reason: str = "cancelled") -> None:
@@ -30,7 +30,7 @@ class TaskCancelled(Exception):  # noqa: N818
 
 
 class TaskFailed(Failure):
-    """The execution whose result was asked for ended otherwise: `state` says how, `reason` why."""
+    """The execution whose result was requested did not complete: `state` is how it ended, `reason` why."""
 
     def __init__(
         self,
@@ -48,28 +48,30 @@ class TaskFailed(Failure):
 
 
 class DuplicateStep(Failure, ValueError):  # noqa: N818
-    """Two steps, waits, sleeps or children of one name in one run of a task."""
+    """Two steps, waits, sleeps or children with the same name in one run of a task."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"there are two {name!r} in this task",
-            hint="Names tell recorded results apart. In a loop, put what makes an item unique into the name.",
+            f"the name {name!r} is already used in this task",
+            hint="Names identify recorded results. In a loop, include a unique part of the item in the name.",
         )
 
 
 class NotConnected(Failure):
-    """An App is a registry: it has no database of its own."""
+    """The app has no engine, and no `conn=` was given."""
 
     def __init__(self) -> None:
-        super().__init__("no database to talk to", hint="Give conn=, or app.bind(engine) once.")
+        super().__init__(
+            "the app is not connected to a database", hint="Give conn=, or call app.bind(engine) once."
+        )
 
 
 class CannotRun(Exception):  # noqa: N818
-    """The code at hand, or the settings of the database, do not let this execution go on: it is put off."""
+    """The deployed code, or the settings of the database, cannot run this execution: it is put off."""
 
 
 class Paused(BaseException):
-    """Unwinds a task that waits. Not an Exception: `except Exception` in a task must not stop it. Let it pass."""
+    """Unwinds a task that waits. Not an Exception: `except Exception` in a task must not catch it. Let it propagate."""
 
 
 __all__ = ["CannotRun", "DuplicateStep", "Fail", "NotConnected", "Paused", "TaskCancelled", "TaskFailed"]

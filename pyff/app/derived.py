@@ -1,4 +1,4 @@
-"""Ids that a task finds again when it is run again."""
+"""Ids that are the same in every run of a task."""
 
 import hashlib
 from uuid import UUID
@@ -9,9 +9,9 @@ def partition(execution_id: str) -> int:
 
 
 def derived(execution_id: str, label: str) -> UUID:
-    """The same for the same label; it ends in the partition byte of the execution, as all ids around it do."""
+    """An id derived from the execution and the label; it ends in the partition byte of the execution."""
     digest = bytearray(hashlib.sha256(f"{execution_id}/{label}".encode()).digest()[:16])
-    digest[6] = digest[6] & 0x0F | 0x80  # version 8: made by a rule of its own
+    digest[6] = digest[6] & 0x0F | 0x80  # version 8: custom
     digest[8] = digest[8] & 0x3F | 0x80
     digest[15] = partition(execution_id)
     return UUID(bytes=bytes(digest))

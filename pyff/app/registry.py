@@ -1,4 +1,4 @@
-"""The App: names of tasks, and nothing that needs a database."""
+"""The App: a registry of tasks."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
@@ -21,9 +21,9 @@ T = TypeVar("T", bound=Task[*tuple[Any, ...], Any])
 class App:
     """A registry of tasks. It holds no connection and may be imported anywhere.
 
-    `bind` gives it the engines that `enqueue` uses where no `conn=` is given. `max_put_offs`: how often an attempt that
-    this app cannot run (no such task, a payload that does not decode, an ImportError) is put off before it fails: after
-    1 second, then twice as long each time, at most 5 minutes; 2000 times take a week.
+    `bind` sets the engines that `enqueue` uses without `conn=`. `max_put_offs`: how often an attempt that this app
+    cannot run (no such task, a payload that does not decode, an ImportError) is put off before it fails: for 1 second,
+    then twice as long each time, at most 5 minutes; 2000 times take a week.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class App:
         self.async_engine: AsyncEngine | None = None
 
     def bind(self, engine: "Engine | None" = None, async_engine: "AsyncEngine | None" = None) -> Self:
-        """Sets the engines for calls without `conn=`. They stay the caller's to close."""
+        """Sets the engines for calls without `conn=`. The caller closes them."""
         self.engine = engine
         self.async_engine = async_engine
         return self
@@ -77,7 +77,7 @@ class App:
         def register(fn: Callable[..., Any]) -> Task[*tuple[Any, ...], Any]:
             task: Task[*tuple[Any, ...], Any] = Task(self, name or fn.__name__, fn, options)
             if task.name in self.tasks:
-                raise ValueError(f"there are two tasks called {task.name!r}")
+                raise ValueError(f"task {task.name!r} is already registered")
             self.tasks[task.name] = task
             return task
 
@@ -96,8 +96,8 @@ class App:
         max_catch_up: int = 100,
         grace_ms: int = 60_000,
     ) -> Callable[[T], T]:
-        """Declares that a task without arguments recurs: put it above @app.task(). Its id is by default the name of the
-        task. `Task.schedule` is the same for a call with arguments."""
+        """Schedules a task without arguments: put it above @app.task(). The schedule id defaults to the name of the
+        task. Use `Task.schedule` for a call with arguments."""
 
         def declare(task: T) -> T:
             task.schedule(
@@ -118,17 +118,17 @@ class App:
     def sync_schedules(
         self, conn: "Connection[Any] | Engine | None" = None, *, prune: bool = False
     ) -> dict[str, str]:
-        """Makes the declared schedules those of the database, and returns what became of each: created, replaced,
-        already_satisfied. Safe to repeat, from any number of processes. With `prune` those are deleted that an app
-        declared in this namespace once and this one no longer does.
+        """Writes the declared schedules to the database, and returns the outcome of each: created, replaced,
+        already_satisfied. Safe to repeat, and to run in several processes. `prune` deletes schedules of this namespace
+        that an app declared before and this app does not declare.
 
-        Raises: InvalidSchedule, and what `create_schedule` refuses.
+        Raises: InvalidSchedule, and the errors of `create_schedule`.
         """
         engine, joined = connected(self, conn)
         return sync(self, engine, joined, prune=prune)
 
     def lanes(self) -> list[str]:
-        """The lanes of all tasks and declared schedules, which a worker without lanes of its own serves."""
+        """The lanes of all tasks and declared schedules: the default lanes of a worker."""
         called = [*self.tasks.values(), *(schedule.task for schedule in self.schedules.values())]
         return sorted({task.options.lane for task in called}) or [self.lane]
 

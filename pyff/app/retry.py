@@ -1,4 +1,4 @@
-"""How often a failed task is tried again, and after which pauses. The database decides; this writes its policy."""
+"""Retry policies: the number of retries and the pauses before them. The database applies them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from pyff.types import JsonValue
 class Backoff:
     """Up to `max` further attempts, after `base_ms`, then `factor` times as long each time, at most `max_ms`.
 
-    With `jitter` each pause is somewhere between half of that and all of it. `on` names the exceptions that are worth
-    another attempt; by default all are, but `Fail(retryable=False)`.
+    With `jitter` each pause is a random part of that, at least half. `on`: the exceptions to retry; by default all but
+    `Fail(retryable=False)`.
     """
 
     max: int = 3
@@ -39,7 +39,7 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """Up to `max` further attempts, each `delay_ms` after the last one failed."""
+    """Up to `max` further attempts, each `delay_ms` after the previous one failed."""
 
     max: int = 3
     delay_ms: int = 1_000
@@ -53,7 +53,7 @@ class Fixed:
 
 
 def _exceptions(on: object) -> tuple[type[BaseException], ...]:
-    """Checked here: a worker would learn of it when the first task fails."""
+    """Checks the types now; otherwise the error would appear when a task first fails."""
     found = tuple(on) if isinstance(on, Iterable) else (on,)
     if not all(isinstance(one, type) and issubclass(one, BaseException) for one in found):
         raise TypeError(f"on: expected exceptions, got {on!r}")

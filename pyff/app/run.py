@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from pyff.app.task import Task
 
 _guard = threading.Lock()
-"""Between those who interrupt a run and the shields of it. Seldom taken, never for long."""
+"""Guards `lost` and `shields` between the threads that interrupt a run and its own. Held only briefly."""
 
 
 class Run:
-    """What the claim returned, and what has become of it here.
+    """The claimed row, and the state of its run in this process.
 
-    `lost`: why the lease is gone; set once, from any thread. `paused`: the task has given its lease back itself;
-    `pausing`: it is about to, so that a refused renewal means nothing.
+    `lost`: why the lease is lost; set once, from any thread. `paused`: the task has released its lease; `pausing`: it
+    is about to, so a rejected renewal is ignored.
     """
 
     __slots__ = (
@@ -28,6 +28,7 @@ class Run:
         "busy_s",
         "capped_ms",
         "claimed_at",
+        "clear_interrupt",
         "deadline",
         "error",
         "execution_id",
@@ -44,7 +45,6 @@ class Run:
         "pausing",
         "payload",
         "progress_before",
-        "recall",
         "result",
         "shields",
         "sleeps_s",
@@ -80,7 +80,7 @@ class Run:
         self.tags = tags
         self.capped_ms = capped_ms
         self.task: Task[*tuple[Any, ...], Any] | None = None
-        self.deadline = 0.0  # monotonic: when the lease is over, judged from this side
+        self.deadline = 0.0  # monotonic: end of the lease as measured by this process
         self.claimed_at = 0.0
         self.started = 0.0
         self.busy_s = 0.0
@@ -88,24 +88,24 @@ class Run:
         self.paused = False
         self.pausing = False
         self.sleeps_s: float | None = None
-        self.unreachable = False  # the database was lost while the task needed it
+        self.unreachable = False  # the connection was lost during a call of the task
         self.outcome = ""
         self.result: bytes | None = None
         self.error: BaseException | None = None
-        self.interrupt: Callable[[Run], None] | None = None  # stops the code of the task, from any thread
-        self.recall: Callable[[], None] | None = (
-            None  # takes an interrupt back that has not struck yet, in the thread of the task
+        self.interrupt: Callable[[Run], None] | None = None  # interrupts the task, from any thread
+        self.clear_interrupt: Callable[[], None] | None = (
+            None  # takes an interrupt back that has not interrupted yet, in the thread of the task
         )
         self.shields = 0
-        self.progress_before: str | None = None  # the message that the first report of this run has replaced
+        self.progress_before: str | None = None  # the message before the first report of this run
 
     @property
     def continues(self) -> bool:
-        """Whether there was a run of this execution before: it may have left steps, or a signal that it did not see."""
+        """Whether an earlier run of this execution may have left steps, or a signal that it did not receive."""
         return self.handle_kind != "fresh" or self.attempt_index > 0
 
     def lose(self, reason: str) -> None:
-        """The lease is gone: the task is told, its outcome no longer counts."""
+        """Marks the lease as lost and interrupts the task; its outcome is discarded."""
         with _guard:
             if self.lost is None:
                 self.lost = reason
@@ -113,7 +113,7 @@ class Run:
                     self.interrupt(self)
 
     def check(self) -> None:
-        """Raises what a task that goes on in vain has to be told."""
+        """Raises if the run is paused or has lost its lease."""
         if self.paused:
             raise Paused
         if self.lost is not None:
@@ -121,8 +121,7 @@ class Run:
 
 
 class Shield(AbstractContextManager[None]):
-    """A stretch of a task that is not interrupted. What came meanwhile is raised at its end; what came just before it,
-    at its beginning."""
+    """A block that is not interrupted: an interrupt in the block is raised at its end, a pending one at its start."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -133,8 +132,8 @@ class Shield(AbstractContextManager[None]):
             if run.shields or run.lost is None:
                 run.shields += 1
                 return
-            if run.recall is not None:
-                run.recall()
+            if run.clear_interrupt is not None:
+                run.clear_interrupt()
         run.check()
 
     def __exit__(
@@ -142,19 +141,17 @@ class Shield(AbstractContextManager[None]):
     ) -> None:
         run = self._run
         with _guard:
-            run.shields = max(
-                0, run.shields - 1
-            )  # 0 if an interrupt came at the very beginning of an Exposed
+            run.shields = max(0, run.shields - 1)  # 0 if an interrupt was raised at the start of an Exposed
         if not run.shields and error is None:
             run.check()
 
 
 class Call(Shield):
-    """A call of the database from a plain function: an exception out of nowhere could lose a connection of the pool."""
+    """A database call from a sync task: an asynchronous exception could lose a connection of the pool."""
 
 
 class Exposed(AbstractContextManager[None]):
-    """A stretch of the user's code inside a shield, which may be interrupted all the same."""
+    """A block of user code inside a shield that can be interrupted."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -173,19 +170,19 @@ class Exposed(AbstractContextManager[None]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         run = self._run
-        struck = None
+        interrupted = None
         while True:
             try:
                 with _guard:
                     run.shields = self._shields
-                    if run.lost is not None and run.recall is not None:
-                        run.recall()
+                    if run.lost is not None and run.clear_interrupt is not None:
+                        run.clear_interrupt()
                 break
-            except TaskCancelled as late:  # the interrupt came here
-                struck = late
+            except TaskCancelled as late:  # the interrupt was raised here
+                interrupted = late
         if error is None:
-            if struck is not None:
-                raise struck
+            if interrupted is not None:
+                raise interrupted
             run.check()
 
 
@@ -197,7 +194,7 @@ class AsyncExposed(nullcontext[None]):
 
 
 class AsyncCall(nullcontext[None]):
-    """A coroutine is cancelled where it awaits, which connections bear."""
+    """Nothing to do: a coroutine is cancelled where it awaits, which connections handle."""
 
     def __init__(self, run: Run) -> None:
         super().__init__()

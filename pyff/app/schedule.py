@@ -1,4 +1,4 @@
-"""Calls that recur. The database keeps the time; an app declares what it wants, and `sync_schedules` says so."""
+"""Schedules of recurring calls. An app declares them, `sync_schedules` writes them, and the database fires them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ CREATOR = "pyff.App"
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """One declared schedule: the call, and when."""
+    """One declared schedule: the call and its times."""
 
     id: str
     task: "Task[*tuple[Any, ...], Any]"
@@ -54,8 +54,8 @@ class Schedule:
 def sync(app: "App", engine: "Engine", conn: Connection[object] | None, *, prune: bool) -> dict[str, str]:
     outcomes: dict[str, str] = {}
     for schedule in app.schedules.values():
-        answer = engine.create_schedule(**schedule.definition(), replace=True, conn=conn)
-        outcomes[schedule.id] = answer.outcome
+        result = engine.create_schedule(**schedule.definition(), replace=True, conn=conn)
+        outcomes[schedule.id] = result.outcome
     if prune:
         for known in _declared(app, engine, conn):
             if known not in app.schedules:
@@ -64,7 +64,7 @@ def sync(app: "App", engine: "Engine", conn: Connection[object] | None, *, prune
 
 
 def _declared(app: "App", engine: "Engine", conn: Connection[object] | None) -> list[str]:
-    """The schedules of this namespace that some app has declared."""
+    """The schedules of this namespace that apps have declared."""
     found: list[str] = []
     after = None
     while rows := engine.list_schedules(namespace=app.namespace, after=after, limit=1000, conn=conn):

@@ -1,4 +1,4 @@
-"""Answering a wait from outside."""
+"""Sends signals to waiting tasks."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,7 +26,7 @@ def send_signal(
     """Sends a signal to the wait that a token belongs to. A login with the role ff_signaler is enough.
 
     `token` is a Token or its url_param, `conn` an engine, a connection or a DSN; on a connection the signal is part of
-    the transaction there. With a `key` a repetition is harmless.
+    its transaction. With a `key` a repetition has no effect.
 
     Raises: InvalidToken, TokenExpired, WaitpointClosed, TargetNotSignalable, InvalidSignalName, ConnectionLost.
     """

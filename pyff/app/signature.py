@@ -1,4 +1,4 @@
-"""The function of a task, read once: does it want a context, how do its arguments become a payload."""
+"""The signature of a task: whether it takes a context, and how its arguments become a payload."""
 
 import inspect
 import typing
@@ -14,7 +14,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """`encode` and `decode` go between the arguments and the payload; `result` is the codec of what is returned."""
+    """`encode` and `decode` convert between the arguments and the payload; `result` is the codec of the result."""
 
     wants_context: bool
     is_async: bool
@@ -45,7 +45,7 @@ def signature_of(fn: Callable[..., object], name: str) -> Signature:
     for parameter in parameters:
         variable = parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         if variable or (parameter.kind not in _POSITIONAL and parameter.default is parameter.empty):
-            raise TypeError(f"task {name}: argument {parameter.name} cannot be given by position")
+            raise TypeError(f"task {name}: argument {parameter.name} is not positional")
     arguments = [p for p in parameters if p.kind in _POSITIONAL]
     kinds = [hints.get(p.name, Any) for p in arguments]
     required = sum(p.default is p.empty for p in arguments)
@@ -59,7 +59,7 @@ def signature_of(fn: Callable[..., object], name: str) -> Signature:
 
 
 class _One:
-    """One argument is the payload."""
+    """A single argument: it is the payload."""
 
     def __init__(self, name: str, codec: Codec[object], required: int) -> None:
         self._name = name
@@ -72,7 +72,7 @@ class _One:
         if len(args) != 1:
             raise TypeError(f"task {self._name} takes one argument, {len(args)} given")
         data = self._codec.encode(args[0])
-        return b"null" if data is None and not self._required else data  # NULL stands for the default
+        return b"null" if data is None and not self._required else data  # NULL means the default
 
     def decode(self, payload: bytes | None) -> Sequence[Any]:
         if payload is None and not self._required and self._codec.encoding != BYTES:
@@ -81,7 +81,7 @@ class _One:
 
 
 class _Several:
-    """Several arguments are an array, none is nothing. Another client may send an object by name instead."""
+    """Several arguments: the payload is a JSON array, or NULL without arguments. Clients may send an object instead."""
 
     def __init__(self, name: str, names: list[str], shapes: list[Shape], required: int) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""A task: a function, and the ways to submit calls of it."""
+"""A task: a registered function, and the methods that submit calls of it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,7 +30,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Where and how the executions of a task run."""
+    """The options of a task's executions."""
 
     lane: str
     retry: Retry | None = None
@@ -52,7 +52,7 @@ class Options:
 
 
 class Task(Generic[*Ts, R]):
-    """A registered function. Call it to run it here and now, `enqueue` it to have a worker run it.
+    """A registered function. Call it to run it directly, `enqueue` it to have a worker run it.
 
     `aenqueue` and `aenqueue_many` are the same for async programs.
     """
@@ -63,16 +63,16 @@ class Task(Generic[*Ts, R]):
         self.fn = fn
         self.options = options
         self.__name__ = name
-        # Whoever looks at it, sees the function.
+        # Introspection sees the function.
         update_wrapper(self, fn, updated=())  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
         return f"<Task {self.name!r} on lane {self.options.lane!r}>"
 
-    if not TYPE_CHECKING:  # its types are those of the function, see below
+    if not TYPE_CHECKING:  # typed by the subclasses below
 
         def __call__(self, *args: object) -> object:
-            """Calls the function itself, with its context if it has one: for tests and for reuse."""
+            """Calls the function directly, with its context if it takes one: for tests and for reuse."""
             return self.fn(*args)
 
     @cached_property
@@ -94,7 +94,7 @@ class Task(Generic[*Ts, R]):
         needs: Iterable[str] | None = None,
         tags: Mapping[str, str] | None = None,
     ) -> Self:
-        """The same task with some options changed, for the calls that are submitted through it."""
+        """A copy of the task with some options changed."""
         given = {
             "lane": lane,
             "priority": priority,
@@ -117,11 +117,11 @@ class Task(Generic[*Ts, R]):
         tags: Mapping[str, str] | None = None,
         conn: "Connection[Any] | Engine | None" = None,
     ) -> Handle[R]:
-        """Submits a call. With a connection as `conn` it is part of the transaction there: committed, or rolled
-        back, with everything else in it. With an engine, or one that the app is bound to, it commits at once.
+        """Submits a call. With a connection as `conn`, it is part of that connection's transaction: committed or rolled
+        back with it. With an engine, or the engine that the app is bound to, it commits at once.
 
-        `key`: a repetition with the same key is recognised, and gives the handle of the first (`outcome` says
-        duplicate). `delay_ms`, `at_ms`: not before. Numbers and texts of the other options replace the task's.
+        `key`: a repetition with the same key returns the handle of the first call (`outcome` is duplicate). `delay_ms`,
+        `at_ms`: the earliest start. `priority` overrides the task's option; `tags` are added to the task's.
 
         Raises: IdempotencyConflict, LaneNotAccepting, EncodeError, NotConnected.
         """
@@ -160,7 +160,7 @@ class Task(Generic[*Ts, R]):
         delay_ms: int | None = None,
         conn: "Connection[Any] | Engine | None" = None,
     ) -> list[Handle[R]]:
-        """Submits many calls at once, all or none: a tuple of arguments each. At most 10 000.
+        """Submits up to 10 000 calls, all or none; each is a tuple of arguments.
 
         Raises: IdempotencyConflict, LaneNotAccepting, InvalidInput, EncodeError, NotConnected.
         """
@@ -198,14 +198,14 @@ class Task(Generic[*Ts, R]):
         max_catch_up: int = 100,
         grace_ms: int = 60_000,
     ) -> None:
-        """Declares that this call recurs; `app.sync_schedules` tells the database. Either a cron expression of five
-        fields, by the clock of `time_zone`, or an interval. Of missed ticks, `catch_up` "all" makes up for the last
-        `max_catch_up`, "skip" for the last one if it is at most `grace_ms` old. docs/schedules.md tells the rest."""
+        """Declares a schedule of this call; `app.sync_schedules` writes it to the database. Give either a cron
+        expression of five fields, in the time zone `time_zone`, or an interval. Of missed ticks, `catch_up` "all" runs
+        the last `max_catch_up`, "skip" the last one if it is at most `grace_ms` old. See docs/schedules.md."""
         if id in self.app.schedules:
-            raise ValueError(f"there are two schedules called {id!r}")
+            raise ValueError(f"schedule {id!r} is already declared")
         if (cron is None) == (every_ms is None):
             raise ValueError("give either cron or every_ms")
-        self.signature.encode(args)  # a call that could not be made is told here
+        self.signature.encode(args)  # invalid arguments raise here
         self.app.schedules[id] = Schedule(
             id,
             self,
@@ -221,7 +221,7 @@ class Task(Generic[*Ts, R]):
         )
 
     def handle(self, execution_id: str, conn: "Connection[Any] | Engine | None" = None) -> Handle[R]:
-        """The handle of an execution of this task that was submitted before, maybe elsewhere."""
+        """The handle of an execution of this task that was submitted before, possibly by another process."""
         return Handle(execution_id, self.signature.result, connected(self.app, conn)[0])
 
     def ahandle(
@@ -295,7 +295,7 @@ if TYPE_CHECKING:
 
 
 class Register(Protocol):
-    """What `@app.task(...)` does to a function, sync or async, with or without a context as its first argument."""
+    """The decorator that `@app.task(...)` returns, for sync and async functions with or without a context."""
 
     @overload
     def __call__(  # type: ignore[overload-overlap]
@@ -312,7 +312,7 @@ class Register(Protocol):
 
 
 def connected(app: "App", conn: "Connection[Any] | Engine | None") -> "tuple[Engine, Connection[Any] | None]":
-    """The engine to use, and the connection of the caller to use it on."""
+    """The engine to use, and the caller's connection to use it on, if any."""
     from pyff.engine import Engine
 
     if isinstance(conn, Connection):
@@ -323,7 +323,7 @@ def connected(app: "App", conn: "Connection[Any] | Engine | None") -> "tuple[Eng
     if not isinstance(engine, Engine):
         raise TypeError(
             f"conn: expected an Engine or a psycopg.Connection, got {type(engine).__name__}; "
-            "an AsyncEngine and a psycopg.AsyncConnection go with aenqueue"
+            "use aenqueue with an AsyncEngine or a psycopg.AsyncConnection"
         )
     return engine, None
 
@@ -341,7 +341,7 @@ def _async(
     if not isinstance(engine, AsyncEngine):
         raise TypeError(
             f"conn: expected an AsyncEngine or a psycopg.AsyncConnection, got {type(engine).__name__}; "
-            "an Engine and a psycopg.Connection go with enqueue"
+            "use enqueue with an Engine or a psycopg.Connection"
         )
     return engine, None
 

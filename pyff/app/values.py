@@ -1,4 +1,4 @@
-"""What a task gets from a wait: the token to hand out, and the signal that came back."""
+"""The values of a wait: the token to hand out, and the signal that ended the wait."""
 
 import base64
 import json
@@ -12,7 +12,7 @@ from pyff.codecs.codec import from_json
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Whoever has it may signal this one waitpoint, and nothing else. Treat it as a password."""
+    """Allows its holder to signal this one waitpoint, and nothing else. Treat it as a password."""
 
     execution_id: str
     waitpoint_id: UUID
@@ -20,7 +20,7 @@ class Token:
 
     @property
     def url_param(self) -> str:
-        """All of it as one word for a link; `Token.parse` reads it."""
+        """The token as one word for a URL; `Token.parse` reads it."""
         text = json.dumps([self.execution_id, str(self.waitpoint_id), self.secret], separators=(",", ":"))
         return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
@@ -42,13 +42,13 @@ class Token:
 def _parts(text: str) -> tuple[str, UUID, str]:
     execution_id, waitpoint_id, secret = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     if not all(part.isascii() and part.isprintable() for part in (execution_id, secret)):
-        raise ValueError("neither contains such characters")
+        raise ValueError("the execution id or the secret has invalid characters")
     return execution_id, UUID(waitpoint_id), secret
 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """The signal that ended a wait. `payload` is what the sender gave."""
+    """The signal that ended a wait. `payload` is the sender's."""
 
     name: str
     payload: bytes | None = None
@@ -56,7 +56,7 @@ class Signal:
     source_type: str = ""
 
     def json(self) -> object:
-        """The payload, read as JSON; None if there is none."""
+        """The payload, decoded as JSON; None if there is none."""
         return None if self.payload is None else from_json(self.payload)
 
 

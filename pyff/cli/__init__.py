@@ -48,7 +48,7 @@ def parser() -> argparse.ArgumentParser:
         prog="pyff",
         description="A durable execution engine that lives inside PostgreSQL.",
         epilog="example:\n  pyff server start && pyff migrate && pyff doctor\n  pyff ls --state failed --json\n\n"
-        "Without --dsn, commands use PYFF_DSN, else the server that `pyff server` keeps.",
+        "Without --dsn, commands use PYFF_DSN, else the server of `pyff server`.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"pyff {__version__}")
@@ -59,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None, *, begin: Callable[[], object] = lambda: None) -> int:
-    """Runs a command; its exit code. `begin` is called when everything is loaded and it is about to start."""
+    """Runs a command and returns its exit code. Calls `begin` after the imports, before the command starts."""
     try:
         try:
             return _run(argv, begin)
@@ -68,23 +68,23 @@ def main(argv: Sequence[str] | None = None, *, begin: Callable[[], object] = lam
                 sys.stdout.flush()
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # whoever read our output has enough
+    except BrokenPipeError:  # stdout closed (SIGPIPE)
         _give_up_output()
         return 141
-    except OSError as error:  # the disk is full, say
+    except OSError as error:  # for example: disk full
         _give_up_output()
         print(f"pyff: the output cannot be written: {error.strerror or error}", file=sys.stderr)
         return 1
 
 
 def _give_up_output() -> None:
-    """Python would complain once more when it flushes at its end."""
+    """Replaces stdout: Python would report the error again when it flushes at exit."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _streams() -> None:
-    """Output that somebody has closed goes nowhere; a letter that a terminal lacks is no reason to fail."""
+    """Sends output on a closed stream to /dev/null, and replaces characters that the terminal cannot show."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:

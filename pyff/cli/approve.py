@@ -1,4 +1,4 @@
-"""`pyff approve`: give the signal that an execution waits for, as an operator."""
+"""`pyff approve`: send the signal that an execution waits for, as an operator."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -30,9 +30,9 @@ def register(commands: Commands) -> None:
         commands,
         "approve",
         "send the signal that a suspended execution waits for",
-        "Sends a signal to a suspended execution as an operator: no token is needed. What there is only one of need "
-        "not be named: the waitpoint, the signal. The same decision of the same person counts once. Without an "
-        "execution it lists those that wait.",
+        "Sends a signal to a suspended execution as an operator: no token is needed. The waitpoint and the signal "
+        "may be omitted if there is only one. The same decision of the same person counts once. Without an "
+        "execution, lists the suspended ones.",
         "pyff approve",
         "pyff approve 018f3a2e-7b6c-7d1e-9f00-aabbccddee07 --note 'looks fine'",
         "pyff approve 018f3a2e-7b6c-7d1e-9f00-aabbccddee07 --signal reject",
@@ -45,8 +45,8 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "--as", dest="operator", type=text, metavar="NAME", help="who decides (default: your account)"
     )
-    parser.add_argument("--note", type=text, help="a text that goes along as the payload")
-    parser.add_argument("--key", type=text, help="tells decisions of one person apart (default: the name)")
+    parser.add_argument("--note", type=text, help="text to send as the payload")
+    parser.add_argument("--key", type=text, help="distinguishes decisions of one person (default: the name)")
     parser.set_defaults(run=run)
 
 
@@ -92,5 +92,5 @@ def _signal(point: "ListPendingWaitpointsRow") -> str:
     if not names or USUAL in names:
         return USUAL
     if len(names) > 1:
-        raise Failure("several signals would do: " + ", ".join(names), hint="give --signal")
+        raise Failure("several signals are possible: " + ", ".join(names), hint="give --signal")
     return names[0]

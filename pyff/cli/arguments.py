@@ -1,4 +1,4 @@
-"""What several commands take, and how a parser for a command is made."""
+"""Arguments that several commands share, and the parser of a command."""
 
 import argparse
 import getpass
@@ -40,7 +40,7 @@ LIMIT = 1000  # rows that a list function returns at most
 
 
 class Parser(argparse.ArgumentParser):
-    """Tells what is wrong in one line, as every other error is told; --help has the rest. Subparsers do it too."""
+    """Prints usage errors on one line, like every other error. Subparsers do the same."""
 
     def error(self, message: str) -> NoReturn:
         from pyff.cli.exits import USAGE, line
@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(USAGE, line(Failure(message, hint=f"{self.prog} --help")) + "\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401
-        """Nothing is left for the parser above, which would not know the command to name."""
+        """Reports unrecognized arguments here: the parent parser could not name the command."""
         found, rest = super().parse_known_args(args, namespace)
         if rest:
             self.error(f"unrecognized arguments: {' '.join(rest)}")
@@ -85,7 +85,7 @@ def group(commands: "Commands", name: str, help_: str, *examples: str) -> "Comma
 
 
 def text(given: str) -> str:
-    """Any text that PostgreSQL can hold."""
+    """Any text that PostgreSQL can store."""
     try:
         given.encode()
     except UnicodeEncodeError:
@@ -94,14 +94,14 @@ def text(given: str) -> str:
 
 
 def execution_id(given: str) -> str:
-    """The id on the wire; a bare uuid stands for the id that the engine would have made of it."""
+    """The full id; for a bare uuid, the id that the engine derives from it."""
     if re.fullmatch(r"\{fp:\d{1,3}\}:[0-9a-fA-F-]{36}", given):
         return given
     try:
         return f"{{fp:{UUID(given).bytes[-1]}}}:{UUID(given)}"
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{given[:64]!r} is not an execution id: they look like {{fp:7}}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07"
+            f"{given[:64]!r} is not an execution id such as {{fp:7}}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07"
         ) from None
 
 
@@ -154,14 +154,14 @@ def number(given: str) -> int:
 
 
 def given_input() -> TextIO:
-    """What is piped in."""
+    """The standard input."""
     if sys.stdin is None:
         raise Failure("there is no input to read", hint="pipe it in")
     return sys.stdin
 
 
 def account() -> str:
-    """Who runs this; nothing if the user has no name, as in some containers."""
+    """The user's account name; empty if it has none, as in some containers."""
     with suppress(OSError, KeyError, ImportError):
         return getpass.getuser()
     return ""

@@ -1,4 +1,4 @@
-"""The same action on several executions: named one by one, read from the input, or chosen by filters."""
+"""One action on several executions: given as arguments, read from the input, or selected by filters."""
 
 import argparse
 import sys
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyff.engine import Engine
 
 Act = Callable[["Engine", str], tuple[dict[str, object], str]]
-"""Does it to one execution. Returns the answer for programs and the sentence for people."""
+"""Acts on one execution. Returns the result for programs and a sentence for people."""
 
 
 def add_targets(parser: argparse.ArgumentParser) -> None:
@@ -29,11 +29,11 @@ def add_targets(parser: argparse.ArgumentParser) -> None:
         help="{fp:N}:<uuid>, or the uuid; - reads ids from the input, one a line",
     )
     add_filters(parser.add_argument_group("instead of ids, all executions that"))  # type: ignore[arg-type]
-    parser.add_argument("--yes", action="store_true", help="confirms a choice by filters")
+    parser.add_argument("--yes", action="store_true", help="confirms a selection by filters")
 
 
 def each(args: argparse.Namespace, db: "Engine", verb: str, act: Act) -> int:
-    """Exit code 0 if all went well, else that of the first refusal."""
+    """Exit code 0 if all succeeded, else that of the first failure."""
     wanted = _targets(args, db, verb)
     worst = 0
     done = 0
@@ -68,7 +68,7 @@ def _targets(args: argparse.Namespace, db: "Engine", verb: str) -> list[str]:
     if not filtered:
         return [one for given in args.execution_ids for one in (_from_input() if given == "-" else [given])]
     if not args.state:
-        raise Failure("filters need --state", hint="say which ones are meant, such as --state failed")
+        raise Failure("filters need --state", hint="give the states to select, such as --state failed")
     found = [row.execution_id for row in pages(db, args, after=None, at_most=None)]
     if found and not args.yes:
         raise Failure(f"this would {verb} {len(found)} executions", hint="add --yes if that is what you want")

@@ -1,4 +1,4 @@
-"""`pyff bench`: how fast this database is at what the engine does."""
+"""`pyff bench`: measures the speed of the engine on this database."""
 
 import argparse
 from contextlib import ExitStack
@@ -15,9 +15,9 @@ def register(commands: Commands) -> None:
         commands,
         "bench",
         "measure create, claim and complete on a database",
-        "Lets some clients create, claim and complete executions on a lane of their own and says how many cycles a "
-        "second that gave, and how long the calls took. What it leaves behind is deleted if the login may "
-        "(ff_admin), else by retention. --temporary uses a server that is thrown away.",
+        "Runs clients that create, claim and complete executions on their own lane, and prints cycles per second "
+        "and the latency of the calls. Its executions are deleted at the end if the login may (ff_admin), else by "
+        "retention. --temporary uses a new server that is deleted.",
         "pyff bench --seconds 10s --clients 4",
         "pyff bench --temporary --json",
     )
@@ -25,12 +25,12 @@ def register(commands: Commands) -> None:
         "--seconds", type=duration, default=5000, metavar="TIME", help="how long (default 5s)"
     )
     parser.add_argument(
-        "--clients", type=count, default=4, metavar="N", help="connections at once (default 4)"
+        "--clients", type=count, default=4, metavar="N", help="concurrent connections (default 4)"
     )
     parser.add_argument(
         "--payload-bytes", type=count, default=100, metavar="N", help="size of a payload (default 100)"
     )
-    parser.add_argument("--temporary", action="store_true", help="on a new server that is thrown away")
+    parser.add_argument("--temporary", action="store_true", help="use a new server that is deleted")
     parser.set_defaults(run=run)
 
 

@@ -1,4 +1,4 @@
-"""`pyff budget`: what work may use up."""
+"""`pyff budget`: limits on spending."""
 
 import argparse
 from typing import TYPE_CHECKING, Any
@@ -56,17 +56,20 @@ def register(commands: Commands) -> None:
         help="a dimension and its limits, 0 for none; may be repeated",
     )
     parser.add_argument(
-        "--mode", choices=("strict", "warn"), default="strict", help="warn: only tells (default strict)"
+        "--mode",
+        choices=("strict", "warn"),
+        default="strict",
+        help="warn: only report breaches (default strict)",
     )
     parser.add_argument(
         "--on-hard",
         choices=("fail", "block", "cancel_pending", "cancel_all"),
         default="fail",
-        help="what a refused report does to attached work (default fail: nothing more)",
+        help="effect of a rejected report on attached work (default fail: nothing more)",
     )
     parser.add_argument("--on-soft", choices=("warn", "none"), default="warn")
     parser.add_argument(
-        "--reset-every", type=duration, default=0, metavar="TIME", help="usage starts anew so often"
+        "--reset-every", type=duration, default=0, metavar="TIME", help="interval after which usage is reset"
     )
     parser.add_argument(
         "--release-on-terminal", action="store_true", help="give spend back when its execution ends"
@@ -77,7 +80,7 @@ def register(commands: Commands) -> None:
         verbs,
         "set",
         "change the limits of a dimension, or add one",
-        "Changes the limits of one dimension; what is not given stays. 0: none.",
+        "Changes the limits of one dimension; omitted limits stay. 0: none.",
         "pyff budget set team-red tokens --hard 200000 --soft 150000",
     )
     parser.add_argument("dimension", type=text)
@@ -88,8 +91,8 @@ def register(commands: Commands) -> None:
     parser = _verb(
         verbs,
         "reset",
-        "start its usage anew",
-        "Sets the usage to zero and lets blocked work go.",
+        "reset its usage",
+        "Sets the usage to zero and releases blocked work.",
         "pyff budget reset team-red",
     )
     parser.set_defaults(run=_reset)
@@ -121,7 +124,7 @@ def _list(args: argparse.Namespace) -> int:
         db.ping()
         names = conn.execute("select distinct b.budget_id from ff_v_budget b order by b.budget_id").fetchall()
         rows = [_with_use(row) for (name,) in names for row in db.get_budget_status(name)]
-    print_rows(args, rows, COLUMNS, "no budget yet: pyff budget create defines one")
+    print_rows(args, rows, COLUMNS, "no budget: pyff budget create defines one")
     return 0
 
 
@@ -137,7 +140,7 @@ def _show(args: argparse.Namespace) -> int:
         return 0
     print(f"{args.budget_id} is {'breached' if rules['breached'] else 'open'}")
     print_fields(rules, ("budget_id",))
-    print_rows(args, used, DIMENSIONS, "no dimension yet")
+    print_rows(args, used, DIMENSIONS, "no dimension")
     return 0
 
 
@@ -145,7 +148,7 @@ def _create(args: argparse.Namespace) -> int:
     limits: dict[str, tuple[int, int]] = {}
     for name, hard, soft in args.limit:
         if name in limits:
-            raise Failure(f"the dimension {name!r} is given twice", hint="once is enough")
+            raise Failure(f"the dimension {name!r} is given twice", hint="give it once")
         limits[name] = hard, soft
     with engine(args) as db:
         done = db.create_budget(
@@ -159,7 +162,7 @@ def _create(args: argparse.Namespace) -> int:
             reset_interval_ms=args.reset_every,
             release_on_terminal=args.release_on_terminal,
         )
-    said = "created" if done.outcome == "created" else "was there already"
+    said = "created" if done.outcome == "created" else "already exists"
     print_one(args, done, f"budget {done.budget_id} {said}")
     return 0
 
@@ -195,7 +198,7 @@ def _dimension(db: "Engine", budget: str, dimension: str) -> "GetBudgetStatusRow
 def _reset(args: argparse.Namespace) -> int:
     with engine(args) as db:
         done = db.reset_budget(args.budget_id)
-    print_one(args, {"budget_id": args.budget_id, **fields(done)}, f"budget {args.budget_id} starts anew")
+    print_one(args, {"budget_id": args.budget_id, **fields(done)}, f"budget {args.budget_id} was reset")
     return 0
 
 

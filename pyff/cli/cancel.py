@@ -1,4 +1,4 @@
-"""`pyff cancel`: end executions that should not run."""
+"""`pyff cancel`: cancel executions."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -17,8 +17,8 @@ def register(commands: Commands) -> None:
         commands,
         "cancel",
         "cancel executions",
-        "Cancels executions, whatever they are doing; a worker that holds one is refused from then on. One that is "
-        "cancelled already counts as done. A whole flow: pyff flow cancel.",
+        "Cancels executions in any state; the calls of a worker that holds one are rejected from then on. An "
+        "execution that is already cancelled counts as done. For a whole flow use pyff flow cancel.",
         "pyff cancel 018f3a2e-7b6c-7d1e-9f00-aabbccddee07 --reason 'wrong customer'",
         "pyff cancel --lane mail --state waiting --yes",
     )
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     def act(db: "Engine", one: str) -> tuple[dict[str, object], str]:
         done = db.cancel_execution(one, reason=args.reason)
         said = (
-            "was cancelled already"
+            "was already cancelled"
             if done.outcome == "already_cancelled"
             else f"cancelled, was {done.cancelled_from}"
         )

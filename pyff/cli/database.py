@@ -1,4 +1,4 @@
-"""The one way in which commands find and reach their database."""
+"""Finds the database of a command and connects to it."""
 
 import argparse
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ CONNECT_TIMEOUT_S = 10
 def add_dsn(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dsn",
-        help="a libpq connection string or URI (default: PYFF_DSN, else the server `pyff server` keeps)",
+        help="a libpq connection string or URI (default: PYFF_DSN, else the server of `pyff server`)",
     )
 
 
@@ -28,7 +28,7 @@ def find(args: argparse.Namespace) -> str:
     if given := args.dsn or external_dsn() or status().dsn:
         return str(given)
     raise Unusable(
-        "which database? The server that `pyff server` keeps is not running",
+        "no database: --dsn and PYFF_DSN are not set, and the server of `pyff server` is not running",
         hint="give --dsn, set PYFF_DSN, or run `pyff server start`",
     )
 
@@ -48,7 +48,7 @@ def open_one(dsn: str) -> "psycopg.Connection[Any]":
     given = parts(dsn)
     patience: dict[str, Any] = {} if "connect_timeout" in given else {"connect_timeout": CONNECT_TIMEOUT_S}
     try:
-        # Nothing is prepared: there may be a pooler in between.
+        # No prepared statements: there may be a pooler.
         return psycopg.connect(
             dsn, autocommit=True, prepare_threshold=None, fallback_application_name="pyff", **patience
         )
@@ -57,7 +57,7 @@ def open_one(dsn: str) -> "psycopg.Connection[Any]":
 
 
 def parts(dsn: str) -> dict[str, Any]:
-    """What a connection string says; a malformed one is refused, without repeating what may be a password."""
+    """The parts of a connection string. A malformed one is rejected, without printing a possible password."""
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 
@@ -80,10 +80,10 @@ def engine(args: argparse.Namespace) -> "Iterator[Engine]":
 
 @contextmanager
 def pooled(args: argparse.Namespace) -> "Iterator[Engine]":
-    """The engine for commands that follow something: it may reconnect, and LISTENs on one more connection."""
+    """The engine for commands that follow events or frames: it can reconnect, and LISTENs on a second connection."""
     from pyff.engine import Engine
 
     dsn = find(args)
-    open_one(dsn).close()  # a pool would hide why it fails
+    open_one(dsn).close()  # a pool would hide the reason of a failure
     with Engine(dsn, max_size=2) as made:
         yield made

@@ -1,4 +1,4 @@
-"""`pyff demo`: from nothing to finished work, and the SQL to look at it."""
+"""`pyff demo`: a ten-second demo, with SQL queries to inspect it."""
 
 import argparse
 import io
@@ -17,10 +17,10 @@ def register(commands: Commands) -> None:
     parser = command(
         commands,
         "demo",
-        "show the engine at work on a server of its own",
-        "Starts the kept server (or uses --dsn or PYFF_DSN), migrates it and makes a newsletter: a flow, a rate limit, "
-        "a stream, a crash, an approval, a retry, a budget, each with the SQL to look at it. Colour on a terminal, "
-        "unless NO_COLOR is set. --json prints only where to look at what was done, as one object.",
+        "run a demo of the engine on its own server",
+        "Starts the server of `pyff server` (or uses --dsn or PYFF_DSN), migrates it and produces a newsletter: a "
+        "flow, a rate limit, a stream, a crash, an approval, a retry, a budget, each with the SQL to inspect it. "
+        "Colour on a terminal, unless NO_COLOR is set. --json prints only where to find the results, as one object.",
         "pyff demo --keep && pyff sql 'table ff_v_execution'",
     )
     parser.add_argument("--keep", action="store_true", help="leave the server running")
@@ -44,11 +44,11 @@ def run(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _database(args: argparse.Namespace) -> Iterator[str]:
-    """--dsn, PYFF_DSN, or the kept server, which is stopped in the end if it was not running before."""
+    """--dsn, PYFF_DSN, or the kept server, which is stopped at the end if it was not running before."""
     from pyff import postgres
 
     if given := args.dsn or postgres.external_dsn():
-        open_one(given).close()  # says best what is wrong with a connection
+        open_one(given).close()  # for the best message on a connection error
         yield given
         return
     with postgres.start(reap=not args.keep) as server:
@@ -69,7 +69,7 @@ look further:
 
 
 def _connect(args: argparse.Namespace) -> str:
-    """How to look further, if the server is still there. A machine may have no psql; `pyff sql` brings its own."""
+    """How to connect, if the server keeps running. `pyff sql` works without psql."""
     from pyff import postgres
 
     if not (args.dsn or postgres.status().dsn):

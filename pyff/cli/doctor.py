@@ -1,4 +1,4 @@
-"""`pyff doctor`: what is wrong, why it matters, what to do."""
+"""`pyff doctor`: what is wrong, why it matters, how to fix it."""
 
 import argparse
 import sys
@@ -20,19 +20,21 @@ def register(commands: Commands) -> None:
     parser = command(
         commands,
         "doctor",
-        "find what is wrong with a database, and say what to do",
-        "Looks for old functions, missing extensions, roles and grants, weak settings, too few connections, clocks "
-        "that differ, paused lanes with work, dead maintenance, stuck work, what holds the horizon, bloat and expired "
-        "keys. It changes nothing. Exit code 0: nothing found, 1: findings, 2: could not look everywhere. Roles "
-        "that see all of it: ff_operator and pg_monitor.",
+        "find problems of a database, and how to fix them",
+        "Checks for old functions, missing extensions, roles and grants, unsafe settings, too few connections, clocks "
+        "that differ, paused lanes with work, missing maintenance, stuck work, transactions that hold the horizon, "
+        "bloat and expired keys. Read-only. Exit code 0: no findings, 1: findings, 2: some checks could not run. "
+        "The roles ff_operator and pg_monitor see everything.",
         "pyff doctor",
         "pyff doctor --only horizon --only bloat --json",
     )
-    parser.add_argument("--only", action="append", metavar="CHECK", help="only this check; may be repeated")
     parser.add_argument(
-        "--skip", action="append", default=[], metavar="CHECK", help="not this check; may be repeated"
+        "--only", action="append", metavar="CHECK", help="run only this check; may be repeated"
     )
-    parser.add_argument("--deep", action="store_true", help="also check the invariants of all that is stored")
+    parser.add_argument(
+        "--skip", action="append", default=[], metavar="CHECK", help="skip this check; may be repeated"
+    )
+    parser.add_argument("--deep", action="store_true", help="also check the invariants of all rows")
     parser.add_argument(
         "--held-for", type=duration, metavar="TIME", help="a transaction is old after this (default 5m)"
     )
@@ -46,12 +48,12 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from pyff.doctor import CHECKS, DEEP, Patient, Thresholds, examine
+    from pyff.doctor import CHECKS, DEEP, CheckContext, Thresholds, examine
 
     names = args.only or [*CHECKS, *(DEEP if args.deep else ())]
     for name in (*names, *args.skip):
         if name not in CHECKS and name not in DEEP:
-            unknown = Failure(f"there is no check {name!r}", hint="there are " + ", ".join((*CHECKS, *DEEP)))
+            unknown = Failure(f"unknown check {name!r}", hint="one of " + ", ".join((*CHECKS, *DEEP)))
             unknown.exit_code = USAGE
             raise unknown
     names = [name for name in names if name not in args.skip]
@@ -63,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         with connection(args) as conn:
             verdicts = []
-            for verdict in examine(Patient.prepared(conn, thresholds), names):
+            for verdict in examine(CheckContext.prepared(conn, thresholds), names):
                 verdicts.append(verdict)
                 _tell(args, verdict)
     except Unusable as error:
@@ -75,29 +77,29 @@ def run(args: argparse.Namespace) -> int:
 def _tell(args: argparse.Namespace, verdict: "Verdict") -> None:
     for found in verdict.findings:
         if args.json:
-            told = {"what": found.what, "why": found.why, "mend": found.mend}
+            told = {"what": found.what, "why": found.why, "mend": found.fix}
             print_json({"check": verdict.check, "status": "finding", **told})
             continue
         print(f"{verdict.check}: {printable(found.what)}")
         print(f"    why:  {printable(found.why)}")
-        for n, step in enumerate(found.mend):
-            print(f"    {'      ' if n else 'mend: '}{printable(step)}")
-    if verdict.unseen and args.json:
-        print_json({"check": verdict.check, "status": "unseen", "reason": verdict.unseen})
+        for n, step in enumerate(found.fix):
+            print(f"    {'      ' if n else 'fix:  '}{printable(step)}")
+    if verdict.incomplete and args.json:
+        print_json({"check": verdict.check, "status": "unseen", "reason": verdict.incomplete})
     elif not verdict.findings and args.json:
         print_json({"check": verdict.check, "status": "ok"})
     sys.stdout.flush()
 
 
 def _sum_up(args: argparse.Namespace, verdicts: "list[Verdict]") -> int:
-    unseen = [verdict for verdict in verdicts if verdict.unseen]
+    incomplete = [verdict for verdict in verdicts if verdict.incomplete]
     findings = sum(len(verdict.findings) for verdict in verdicts)
     if not args.json:
-        for verdict in unseen:
-            print(f"{verdict.check}: could not look: {verdict.unseen}", file=sys.stderr)
-        sound = [verdict.check for verdict in verdicts if not verdict.findings and not verdict.unseen]
+        for verdict in incomplete:
+            print(f"{verdict.check}: could not check: {verdict.incomplete}", file=sys.stderr)
+        sound = [verdict.check for verdict in verdicts if not verdict.findings and not verdict.incomplete]
         if sound:
-            print(f"sound: {', '.join(sound)}")
+            print(f"ok: {', '.join(sound)}")
         if findings:
             print(f"{findings} finding{'' if findings == 1 else 's'}")
-    return 1 if findings else COULD_NOT_LOOK if unseen else 0
+    return 1 if findings else COULD_NOT_LOOK if incomplete else 0

@@ -1,4 +1,4 @@
-"""`pyff events`: the outbox, past and to come."""
+"""`pyff events`: print events from the outbox."""
 
 import argparse
 import sys
@@ -20,13 +20,12 @@ def register(commands: Commands) -> None:
     parser = command(
         commands,
         "events",
-        "print events, past ones or as they happen",
-        "Prints events in their order. With --follow it goes on for ever. With --json each has a cursor, from which "
-        "--after goes on.",
+        "print past events, or follow new ones",
+        "Prints events in order. --follow waits for new ones. With --json each event has a cursor for --after.",
         "pyff events --family completion --type failed --follow",
         "pyff events --execution 018f3a2e-7b6c-7d1e-9f00-aabbccddee07",
     )
-    parser.add_argument("--execution", type=execution_id, metavar="ID", help="only of this execution")
+    parser.add_argument("--execution", type=execution_id, metavar="ID", help="events of this execution")
     parser.add_argument("--family", choices=FAMILIES, metavar="FAMILY", help=", ".join(FAMILIES))
     parser.add_argument("--type", action="append", type=text, metavar="TYPE", help="may be repeated")
     parser.add_argument("--namespace", type=text, metavar="NAME")
@@ -34,10 +33,10 @@ def register(commands: Commands) -> None:
         "--tag", type=tag, action="append", default=[], metavar="KEY=VALUE", help="may be repeated"
     )
     parser.add_argument(
-        "--after", metavar="CURSOR", type=text, help="go on after this one; `now`: only those to come"
+        "--after", metavar="CURSOR", type=text, help="start after this cursor; `now`: only new events"
     )
-    parser.add_argument("--limit", type=count, metavar="N", help="end after so many")
-    parser.add_argument("-f", "--follow", action="store_true", help="wait for more")
+    parser.add_argument("--limit", type=count, metavar="N", help="stop after N events")
+    parser.add_argument("-f", "--follow", action="store_true", help="wait for new events")
     parser.set_defaults(run=run)
 
 

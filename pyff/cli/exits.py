@@ -1,4 +1,4 @@
-"""Exit codes, and how an error is told: one line with the hint, never a traceback. docs/cli.md lists the codes."""
+"""Exit codes, and the format of errors: one line with the hint, never a traceback. docs/cli.md lists the codes."""
 
 import psycopg
 from psycopg import errors
@@ -7,7 +7,7 @@ from pyff.cli.output import printable
 from pyff.failure import Failure
 
 OK = 0
-REFUSED = 1  # also: findings, work that ended otherwise than hoped
+REFUSED = 1  # also: findings, work that did not complete
 USAGE = 2
 NOT_FOUND = 3  # also: server status, when nothing runs
 NO_DATABASE = 4
@@ -15,7 +15,7 @@ TRY_AGAIN = 5
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
-_CHECK_DSN = "check --dsn or PYFF_DSN, and that the server runs"
+_CHECK_DSN = "check --dsn or PYFF_DSN, and that the server is running"
 _LATER = (
     errors.SerializationFailure,
     errors.DeadlockDetected,
@@ -25,25 +25,25 @@ _LATER = (
 
 
 class Unusable(Failure):
-    """There is no database, or none that this login can work with."""
+    """There is no database, or this login cannot use it."""
 
     exit_code = NO_DATABASE
 
 
 class Missing(Failure):
-    """What was asked for does not exist."""
+    """The requested object does not exist."""
 
     exit_code = NOT_FOUND
 
 
 class Later(Failure):
-    """The same command may succeed in a moment."""
+    """The same command may succeed later."""
 
     exit_code = TRY_AGAIN
 
 
 def line(failure: Failure) -> str:
-    """The error and its hint on one line; only what a server's own tools have said keeps its lines."""
+    """The error and its hint on one line; only the output of PostgreSQL's own tools keeps its lines."""
     from pyff.postgres import PgError
 
     told = f"pyff: {failure.message}" + (f" (hint: {failure.hint})" if failure.hint else "")
@@ -68,14 +68,14 @@ def code(failure: Failure) -> int:
 
 
 def unreachable(error: psycopg.Error) -> bool:
-    """Whether the server could not be reached, did not let us in, or went away."""
+    """Whether the server was unreachable, rejected the login, or closed the connection."""
     from pyff.connection_lost import connection_lost
 
     return connection_lost(error) or isinstance(error, errors.TooManyConnections)
 
 
 def explained(error: psycopg.Error) -> Failure:
-    """A database error, as a refusal that a person can act on."""
+    """A database error as a Failure with a hint."""
     from pyff.errors import EngineError, translate
 
     said = error.diag.message_primary or (str(error).strip().splitlines() or ["no reason given"])[0]
@@ -87,9 +87,8 @@ def explained(error: psycopg.Error) -> Failure:
         return translated
     if isinstance(error, errors.InsufficientPrivilege):
         return Unusable(
-            f"this database user may not do that: {said}",
-            hint=hint
-            or "grant it a role that may, such as ff_operator, or connect as the owner of the schema",
+            f"this database user lacks a privilege: {said}",
+            hint=hint or "grant it a role such as ff_operator, or connect as the owner of the schema",
         )
     if isinstance(error, errors.UndefinedFunction | errors.UndefinedTable | errors.InvalidSchemaName):
         return Unusable(f"the database lacks what this command needs: {said}", hint="run pyff migrate")

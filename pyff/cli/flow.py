@@ -1,4 +1,4 @@
-"""`pyff flow`: flows and their members, listed, drawn in the terminal or printed for other tools, cancelled."""
+"""`pyff flow`: list, draw and cancel flows."""
 
 import argparse
 import dataclasses
@@ -27,36 +27,36 @@ COLUMNS = {
 
 def register(commands: Commands) -> None:
     verbs = group(
-        commands, "flow", "look at flows, cancel them", "pyff flow show 018f3a2e-7b6c-7d1e-9f00-aabbccddee07"
+        commands, "flow", "list, show and cancel flows", "pyff flow show 018f3a2e-7b6c-7d1e-9f00-aabbccddee07"
     )
     listed = command(verbs, "list", "list flows", "Lists flows by their ids.", "pyff flow list --state open")
     listed.add_argument("--state", choices=STATES, metavar="STATE", help=", ".join(STATES))
     listed.add_argument("--namespace", type=text, metavar="NAME")
-    listed.add_argument("--after", type=uuid, metavar="ID", help="go on after this one")
-    listed.add_argument("--limit", type=count, default=50, metavar="N", help="so many at most (default 50)")
+    listed.add_argument("--after", type=uuid, metavar="ID", help="start after this one")
+    listed.add_argument("--limit", type=count, default=50, metavar="N", help="at most N rows (default 50)")
     listed.set_defaults(run=_list)
 
     show = command(
         verbs,
         "show",
         "draw the graph of a flow with the states of its members",
-        "Draws the graph of a flow: every member under those it waits for. --json prints one object with members, "
+        "Draws the graph of a flow: every member below those it waits for. --json prints one object with members, "
         "edges and groups.",
         "pyff flow show 018f3a2e-7b6c-7d1e-9f00-aabbccddee07",
         "pyff flow show 018f3a2e-7b6c-7d1e-9f00-aabbccddee07 --dot | dot -Tsvg > flow.svg",
     )
     show.add_argument("flow_id", type=uuid, help="the id of the flow")
     form = show.add_mutually_exclusive_group()
-    form.add_argument("--dot", action="store_true", help="print it in the language of Graphviz")
-    form.add_argument("--mermaid", action="store_true", help="print it in the language of Mermaid")
+    form.add_argument("--dot", action="store_true", help="print it for Graphviz")
+    form.add_argument("--mermaid", action="store_true", help="print it for Mermaid")
     show.set_defaults(run=run)
 
     cancel = command(
         verbs,
         "cancel",
         "cancel a flow with its members",
-        "Cancels a flow for good. cancel_all ends every member, cancel_pending those that no worker holds, "
-        "cancel_flow_only none: members run on, the graph is frozen.",
+        "Cancels a flow permanently. cancel_all ends every member, cancel_pending those that no worker holds, "
+        "cancel_flow_only none: members continue, the graph is frozen.",
         "pyff flow cancel 018f3a2e-7b6c-7d1e-9f00-aabbccddee07 --reason 'order withdrawn' --wait 1m",
     )
     cancel.add_argument("flow_id", type=uuid, help="the id of the flow")
@@ -66,7 +66,10 @@ def register(commands: Commands) -> None:
     cancel.add_argument("--reason", type=text, default="flow_cancelled")
     cancel.add_argument("--by", type=text, default="operator", metavar="NAME", help="who cancels it")
     cancel.add_argument(
-        "--wait", type=duration, metavar="TIME", help="wait so long until all that it covers has ended"
+        "--wait",
+        type=duration,
+        metavar="TIME",
+        help="wait until all covered members have ended, at most this long",
     )
     cancel.set_defaults(run=_cancel)
 

@@ -1,4 +1,4 @@
-"""`pyff keys`: the keys that sign the tokens of waitpoints."""
+"""`pyff keys`: keys that sign waitpoint tokens."""
 
 import argparse
 
@@ -15,8 +15,8 @@ COLUMNS = {
     "open waitpoints": "open_waitpoints",
 }
 ORIGIN = (
-    "--secret - reads 64 hex digits from the input; without it the database makes the secret, "
-    "and nobody sees it"
+    "--secret - reads 64 hex digits from the input; without it the database generates the secret "
+    "and never shows it"
 )
 
 
@@ -29,16 +29,16 @@ def register(commands: Commands) -> None:
     seed = command(
         verbs,
         "seed",
-        "install a key where there is none",
-        f"Installs a key where there is none, as pyff migrate does; safe to repeat. {ORIGIN}.",
+        "install the first key",
+        f"Installs a key if there is none, as pyff migrate does; safe to repeat. {ORIGIN}.",
         "pyff keys seed key-1",
     )
     seed.set_defaults(run=_seed)
     rotate = command(
         verbs,
         "rotate",
-        "sign with a new key from now on",
-        f"Signs new tokens with a new key; tokens of the old one are good for the time of grace. {ORIGIN}.",
+        "replace the signing key",
+        f"Signs new tokens with a new key; tokens of the old one stay valid for the grace period. {ORIGIN}.",
         "pyff keys rotate key-2 --grace 7d",
     )
     rotate.add_argument(
@@ -46,7 +46,7 @@ def register(commands: Commands) -> None:
         type=duration,
         default=86_400_000,
         metavar="TIME",
-        help="how long tokens of the old key stay good (default 1d; 0s: not at all)",
+        help="how long tokens of the old key stay valid (default 1d; 0s: not at all)",
     )
     rotate.set_defaults(run=_rotate)
     for parser in (seed, rotate):
@@ -57,7 +57,7 @@ def register(commands: Commands) -> None:
 def _list(args: argparse.Namespace) -> int:
     with engine(args) as db:
         rows = db.list_waitpoint_hmac_kids()
-    print_rows(args, rows, COLUMNS, "no key yet: pyff keys seed NAME installs one")
+    print_rows(args, rows, COLUMNS, "no key: pyff keys seed NAME installs one")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`pyff lane`: who may put work on a lane and take it off."""
+"""`pyff lane`: control the submission to and the claims from a lane."""
 
 import argparse
 
@@ -7,10 +7,10 @@ from pyff.cli.database import engine
 from pyff.cli.output import print_one, print_rows
 
 VERBS = {
-    "pause": ("paused", "stop handing out work; new work is still taken"),
-    "resume": ("active", "take and hand out work again"),
-    "drain": ("draining", "take no new work; hand out what is there"),
-    "disable": ("disabled", "neither take nor hand out work"),
+    "pause": ("paused", "reject claims, accept submissions"),
+    "resume": ("active", "accept claims and submissions"),
+    "drain": ("draining", "reject submissions, accept claims"),
+    "disable": ("disabled", "reject claims and submissions"),
 }
 COLUMNS = {
     "lane": "lane_id",
@@ -35,7 +35,7 @@ def register(commands: Commands) -> None:
             verbs,
             verb,
             help_,
-            f"Makes a lane {state}: {help_}. Leases that are held stay as they are.",
+            f"Makes a lane {state}: {help_}. Existing leases are not affected.",
             f"pyff lane {verb} mail --reason 'maintenance at the provider'",
         )
         parser.add_argument("lane", type=text)
@@ -51,7 +51,7 @@ def _list(args: argparse.Namespace) -> int:
             rows += page
             if not page:
                 break
-    print_rows(args, rows, COLUMNS, "no lane yet: the first submission to one registers it")
+    print_rows(args, rows, COLUMNS, "no lane: the first submission registers one")
     return 0
 
 

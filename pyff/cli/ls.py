@@ -33,16 +33,15 @@ def register(commands: Commands) -> None:
         commands,
         "ls",
         "list executions",
-        "Lists executions by the time of their creation, newest first. With --json each has a cursor, from which "
-        "--after goes on.",
+        "Lists executions by creation time, newest first. With --json each has a cursor for --after.",
         "pyff ls --lane mail --state failed",
         "pyff ls --tag app.customer=42 --all --oldest --json | jq -r .execution_id",
     )
     add_filters(parser)
     parser.add_argument("--oldest", action="store_true", help="oldest first")
-    parser.add_argument("--after", metavar="CURSOR", type=text, help="go on after this one")
+    parser.add_argument("--after", metavar="CURSOR", type=text, help="start after this cursor")
     many = parser.add_mutually_exclusive_group()
-    many.add_argument("--limit", type=count, default=50, metavar="N", help="so many at most (default 50)")
+    many.add_argument("--limit", type=count, default=50, metavar="N", help="at most N rows (default 50)")
     many.add_argument("--all", action="store_true", help="all of them")
     parser.set_defaults(run=run)
 
@@ -65,9 +64,7 @@ def run(args: argparse.Namespace) -> int:
         if args.oldest:
             found = pages(db, args, after=args.after, at_most=at_most)
         else:
-            if (
-                args.tag is not None
-            ):  # refuses what is no key of a tag; beyond the last one there is nothing to read
+            if args.tag is not None:  # rejects an invalid tag key; there is nothing after the last id
                 db.list_executions(tag_key=args.tag.partition("=")[0], after=_LAST, limit=1)
             found = newest(conn, args, after=args.after, at_most=at_most)
         if args.json:
@@ -83,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
 def pages(
     db: "Engine", args: argparse.Namespace, *, after: str | None, at_most: int | None
 ) -> "Iterator[ListExecutionsRow]":
-    """The executions that the filters name, a page at a time."""
+    """The executions that match the filters, one page at a time."""
     key, sign, value = (args.tag or "").partition("=")
     left = at_most
     while left is None or left > 0:
@@ -112,7 +109,7 @@ select (extract(epoch from e.created_at) * 1000)::bigint || '-' || e.execution_u
        (extract(epoch from e.terminal_at) * 1000)::bigint as terminal_at_ms
   from ff_v_execution e
  where {conditions}
- order by e.created_at desc, e.execution_uuid desc limit %(limit)s"""
+ order by e.execution_uuid desc limit %(limit)s"""
 _LAST = f"{LONGEST_MS}-{UUID(int=2**128 - 1)}"
 _FILTERS = {
     "lane": "e.lane_id = %(lane)s",
@@ -125,14 +122,13 @@ _FILTERS = {
 def newest(
     conn: "psycopg.Connection[Any]", args: argparse.Namespace, *, after: str | None, at_most: int | None
 ) -> "Iterator[dict[str, Any]]":
-    """What ff_list_executions tells, from the other end: the view has an index for it."""
+    """The rows of ff_list_executions in reverse order, read from the view with its index."""
     from psycopg.rows import dict_row
 
     conditions = ["true", *(text for name, text in _FILTERS.items() if getattr(args, name) is not None)]
     values = {name: getattr(args, name) for name in _FILTERS}
     key, sign, value = (args.tag or "").partition("=")
     if args.tag is not None:
-        conditions.append("e.tags <> '{}'")
         conditions.append(
             "e.tags @> jsonb_build_object(%(key)s::text, %(value)s::text)" if sign else "e.tags ? %(key)s"
         )
@@ -141,11 +137,8 @@ def newest(
     while left is None or left > 0:
         place = []
         if after is not None:
-            values["ms"], values["id"] = _place(after)
-            place = [
-                "e.created_at <= to_timestamp(%(ms)s / 1000::float8)",
-                "(e.created_at, e.execution_uuid) < (to_timestamp(%(ms)s / 1000::float8), %(id)s)",
-            ]
+            values["id"] = _place(after)
+            place = ["e.execution_uuid < %(id)s"]
         values["limit"] = LIMIT if left is None else min(left, LIMIT)
         query = _NEWEST.format(conditions=" and ".join([*conditions, *place]))
         page = conn.cursor(row_factory=dict_row).execute(query.encode(), values).fetchall()
@@ -156,12 +149,14 @@ def newest(
         left = None if left is None else left - len(page)
 
 
-def _place(cursor: str) -> tuple[int, UUID]:
-    """Where a cursor points to: a time and an id."""
+def _place(cursor: str) -> UUID:
+    """The id in a cursor, which is a time and an id."""
     ms, _, name = cursor.partition("-")
     try:
-        return number(ms), UUID(name)
+        number(ms)
+        return UUID(name)
     except (ValueError, argparse.ArgumentTypeError):
         raise Failure(
-            f"{cursor[:64]!r} is not a cursor", hint="the field cursor of --json, and the note below a table"
+            f"{cursor[:64]!r} is not a cursor",
+            hint="take it from the field cursor of --json, or from the note below a table",
         ) from None

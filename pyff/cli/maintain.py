@@ -20,19 +20,19 @@ def register(commands: Commands) -> None:
         commands,
         "maintain",
         "run the maintenance of a database: timeouts, dispatch, retention",
-        "Calls ff_tick until SIGTERM or SIGINT, which ends it after the call that is under way, with exit "
-        "code 0. Run as many as you like. A login with the role ff_worker or ff_operator is enough. --json prints an "
-        "object per step that did something.",
+        "Calls ff_tick until SIGTERM or SIGINT, which ends it after the current call, with exit code 0. Several may "
+        "run concurrently. A login with the role ff_worker or ff_operator is enough. --json prints an object per step "
+        "that processed rows.",
         "pyff maintain --once",
         "pyff maintain --every 2 --json >> maintenance.log",
     )
-    parser.add_argument("--once", action="store_true", help="do what is due now, then exit")
+    parser.add_argument("--once", action="store_true", help="do all due work, then exit")
     parser.add_argument(
         "--every",
         type=_seconds,
         default=0.75,
         metavar="SECONDS",
-        help="the pause between calls, give or take a half (default 0.75)",
+        help="the pause between calls, +-50 %% (default 0.75)",
     )
     parser.add_argument(
         "--limit", type=_integer, default=200, metavar="N", help="rows per step (default 200)"
@@ -42,10 +42,13 @@ def register(commands: Commands) -> None:
         type=_integer,
         default=1000,
         metavar="MS",
-        help="no step starts later than that in a call (default 1000)",
+        help="a call starts no step after this time (default 1000)",
     )
     parser.add_argument(
-        "--only", action="append", metavar="STEP", help="this step, e.g. sweep_delayed; may be repeated"
+        "--only",
+        action="append",
+        metavar="STEP",
+        help="run only this step, e.g. sweep_delayed; may be repeated",
     )
     parser.set_defaults(run=run)
 
@@ -55,9 +58,9 @@ def run(args: argparse.Namespace) -> int:
 
     dsn = find(args)
     if args.once:
-        open_one(dsn).close()  # says best what is wrong with a connection
+        open_one(dsn).close()  # for the best message on a connection error
     else:
-        parts(dsn)  # a server that is away is waited for
+        parts(dsn)  # only the syntax: an unreachable server is retried
     maintenance = Maintenance(
         dsn,
         only=args.only,
@@ -85,7 +88,7 @@ def _tell(rows: "list[TickRow]", *, as_json: bool) -> None:
 
 
 def _integer(text: str) -> int:
-    """What PostgreSQL takes for one; the engine says which of them it wants."""
+    """An integer of PostgreSQL; the engine checks its range."""
     try:
         number = int(text)
     except ValueError:

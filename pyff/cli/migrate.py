@@ -18,8 +18,8 @@ def register(commands: Commands) -> None:
     parser = command(
         commands,
         "migrate",
-        "install pyff into a database, or bring it up to this release",
-        "Installs pyff, or brings it up to this release. Safe to repeat. Functions and views go into the schema that"
+        "install pyff into a database, or upgrade it to this release",
+        "Installs pyff, or upgrades it to this release. Safe to repeat. Functions and views go into the schema that"
         " callers use, tables and helpers into a private one.",
         "pyff migrate --dsn postgresql://localhost/app",
         "pyff migrate --schema jobs",
@@ -37,7 +37,7 @@ def register(commands: Commands) -> None:
         help="for tables and helpers; only a second installation in a database needs to name another one (default: ff)",
     )
     parser.add_argument(
-        "--no-roles", action="store_true", help="create no roles; grant only to those that exist"
+        "--no-roles", action="store_true", help="create no roles; grant only to existing roles"
     )
     parser.add_argument("--yes", action="store_true", help="confirms --rollback-to")
     way = parser.add_mutually_exclusive_group()
@@ -45,7 +45,9 @@ def register(commands: Commands) -> None:
         "--check", action="store_true", help="change nothing; exit 1 unless the schema is current"
     )
     way.add_argument(
-        "--sql", action="store_true", help="print the whole installation for `psql -f`; connects to nothing"
+        "--sql",
+        action="store_true",
+        help="print the installation as a script for `psql -f`, without connecting",
     )
     way.add_argument(
         "--rollback-to",
@@ -64,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.write(render_sql(**place, roles=not args.no_roles))
         return 0
     dsn = find(args)
-    open_one(dsn).close()  # says best what is wrong with a connection
+    open_one(dsn).close()  # for the best message on a connection error
     if args.check:
         state = check(dsn, **place)
         _print(args, str(state), dataclasses.asdict(state))
@@ -72,8 +74,8 @@ def run(args: argparse.Namespace) -> int:
     if args.rollback_to is not None:
         if not args.yes:
             raise Failure(
-                f"rolling back to {args.rollback_to} destroys the data of every later migration",
-                hint="add --yes if that is what you want",
+                f"rolling back to {args.rollback_to} deletes the data of every later migration",
+                hint="add --yes to confirm",
             )
         undone = rollback(dsn, args.rollback_to, **place)
         _print(args, "undone: " + (", ".join(undone) or "nothing"), {"undone": undone})

@@ -1,4 +1,4 @@
-"""The one way in which commands print: aligned tables for people, one JSON object per line for programs.
+"""The output of commands: aligned tables for people, one JSON object per line for programs.
 
 Times are milliseconds since the epoch in JSON, as the SQL functions return them, and UTC in tables. Bytes are
 text in JSON if they are UTF-8; otherwise the field is null and `<field>_base64` holds them.
@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 from pyff.cli.table import aligned
 
-SHORTENED = 60  # characters of a cell, for texts that have no limit of their own
+SHORTENED = 60  # characters of a cell, for texts of any length
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def on_terminal(stream: TextIO) -> bool:
-    """Whether somebody watches on something that can move its cursor."""
+    """Whether the stream is a terminal that can move its cursor."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
@@ -47,7 +47,7 @@ def print_json(row: object) -> None:
 
 
 def print_one(args: argparse.Namespace, row: object, line: str) -> None:
-    """The result of one action: a sentence, or the object."""
+    """Prints the result of one action: a sentence, or the JSON object."""
     if args.json:
         print_json(row)
     else:
@@ -57,7 +57,7 @@ def print_one(args: argparse.Namespace, row: object, line: str) -> None:
 def print_rows(
     args: argparse.Namespace, rows: Iterable[object], columns: Mapping[str, str], nothing: str
 ) -> None:
-    """A list. columns: title -> field; nothing: what to say of an empty one. JSON has every field."""
+    """Prints a list. columns: title -> field; nothing: the message for an empty list. JSON has every field."""
     if args.json:
         for row in rows:
             print_json(row)
@@ -67,7 +67,7 @@ def print_rows(
 
 
 def print_fields(row: object, leave_out: Sequence[str] = ()) -> None:
-    """What there is to say of one thing, a line per column that has a value."""
+    """Prints the columns of one row that have a value, one per line."""
     shown = {
         name: value
         for name, value in fields(row).items()
@@ -99,7 +99,7 @@ def cell(name: str, value: object, *, shorten: bool = True) -> str:
 
 
 def printable(text: str) -> str:
-    """Without what would move the cursor or colour the terminal."""
+    """Replaces characters that would move the cursor or colour the terminal."""
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" if ord(c) < 256 else "?" for c in text)
 
 
@@ -118,7 +118,7 @@ def moment(ms: int) -> str:
 
 
 def span(ms: float) -> str:
-    """A length of time as people say it."""
+    """A duration for people."""
     if ms < 1000:
         return f"{ms:.0f} ms"
     for size, unit in ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min")):

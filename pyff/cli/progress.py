@@ -1,4 +1,4 @@
-"""A bar on the terminal while something long goes on; nothing where nobody watches."""
+"""A progress bar on a terminal; prints nothing elsewhere."""
 
 import os
 import sys
@@ -46,7 +46,7 @@ class Progress:
         if self._shown and now - self._drawn_at >= EVERY_S:
             self._drawn_at = now
             self._drawn = True
-            line = self.line(now - self._began)[: _columns() - 1]  # a second one would stay
+            line = self.line(now - self._began)[: _columns() - 1]  # a second line would remain on the screen
             sys.stderr.write(f"\r{line}\x1b[K")
             sys.stderr.flush()
 

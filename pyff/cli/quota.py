@@ -1,4 +1,4 @@
-"""`pyff quota`: how often, and how many at once."""
+"""`pyff quota`: limits on rate and concurrency."""
 
 import argparse
 
@@ -45,7 +45,7 @@ def register(commands: Commands) -> None:
         verbs,
         "create",
         "define a policy",
-        "Defines a policy: so many starts per window, so many at once; what is not given is unlimited. The same "
+        "Defines a policy: starts per window, and concurrent executions; omitted limits are unlimited. The same "
         "definition may be repeated.",
         "pyff quota create mail-provider --per-window 100 --window 1m --at-once 5",
     )
@@ -56,7 +56,7 @@ def register(commands: Commands) -> None:
         verbs,
         "set",
         "change the limits of a policy",
-        "Changes the limits of a policy; what is not given stays. Work that has room now is let go.",
+        "Changes the limits of a policy; omitted limits stay. Work that fits the new limits is released.",
         "pyff quota set mail-provider --per-window 200",
     )
     _limits(parser)
@@ -93,13 +93,9 @@ def _limits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--window", type=duration, metavar="TIME", help="the length of the window, in whole seconds"
     )
-    parser.add_argument(
-        "--per-window", type=number, metavar="N", help="so many starts per window; 0: unlimited"
-    )
-    parser.add_argument("--at-once", type=number, metavar="N", help="so many at once; 0: unlimited")
-    parser.add_argument(
-        "--jitter", type=duration, metavar="TIME", help="spread of the time after which one tries again"
-    )
+    parser.add_argument("--per-window", type=number, metavar="N", help="starts per window; 0: unlimited")
+    parser.add_argument("--at-once", type=number, metavar="N", help="concurrent executions; 0: unlimited")
+    parser.add_argument("--jitter", type=duration, metavar="TIME", help="spread of the retry time")
 
 
 def _target(parser: argparse.ArgumentParser) -> None:
@@ -121,7 +117,7 @@ def _list(args: argparse.Namespace) -> int:
             for (name,) in names
             if (found := db.read_quota_policy_limits(name)) is not None
         ]
-    print_rows(args, rows, COLUMNS, "no policy yet: pyff quota create defines one")
+    print_rows(args, rows, COLUMNS, "no policy: pyff quota create defines one")
     return 0
 
 
@@ -147,7 +143,7 @@ def _create(args: argparse.Namespace) -> int:
             max_concurrent=args.at_once or 0,
             jitter_ms=args.jitter or 0,
         )
-    said = "created" if done.outcome == "created" else "was there already"
+    said = "created" if done.outcome == "created" else "already exists"
     print_one(args, done, f"quota policy {args.quota_policy_id} {said}")
     return 0
 
@@ -166,7 +162,7 @@ def _set(args: argparse.Namespace) -> int:
     print_one(
         args,
         {"quota_policy_id": args.quota_policy_id, **fields(done)},
-        f"quota policy {args.quota_policy_id}: {done.outcome}, {done.released} executions let go",
+        f"quota policy {args.quota_policy_id}: {done.outcome}, {done.released} executions released",
     )
     return 0
 

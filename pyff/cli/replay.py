@@ -23,7 +23,7 @@ def register(commands: Commands) -> None:
     )
     add_targets(parser)
     parser.add_argument("--reason", type=text, help="why; kept in the events")
-    parser.add_argument("--by", type=text, metavar="NAME", help="who asks for it; kept in the events")
+    parser.add_argument("--by", type=text, metavar="NAME", help="the operator; kept in the events")
     parser.set_defaults(run=run)
 
 

@@ -1,4 +1,4 @@
-"""`pyff requeue`: let the next worker have it now, whatever stands in the way."""
+"""`pyff requeue`: make executions claimable now."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyff._generated.results import DescribeExecutionResult
     from pyff.engine import Engine
 
-Answer = tuple[str, str]  # what was done, and the state it led to
+Answer = tuple[str, str]  # the action taken, and the resulting state
 
 
 def register(commands: Commands) -> None:
@@ -23,19 +23,17 @@ def register(commands: Commands) -> None:
         commands,
         "requeue",
         "make executions claimable now",
-        "Makes executions claimable now. A failed, cancelled, expired or skipped one is replayed; one whose delay is "
-        "over or whose lease has lapsed is put back; one that is held or rate limited is released; one that waits "
-        "for a worker already is left alone. With --force also a live lease is revoked (its worker is refused from "
-        "then on), a suspended execution goes on without its signals, a completed one runs again. A delay that is "
-        "not over, and dependencies, stay.",
+        "Makes executions claimable now. A failed, cancelled, expired or skipped execution is replayed; one whose "
+        "delay is over or whose lease has expired is put back; one that is held or rate limited is released; one that "
+        "is already claimable is not changed. --force also revokes a live lease (the worker's calls are rejected from "
+        "then on), resumes a suspended execution without its signals, and runs a completed one again. Unexpired "
+        "delays and dependencies stay.",
         "pyff requeue 018f3a2e-7b6c-7d1e-9f00-aabbccddee07",
         "pyff requeue --lane mail --state failed --yes",
         "pyff requeue 018f3a2e-7b6c-7d1e-9f00-aabbccddee07 --force --reason 'the worker hangs'",
     )
     add_targets(parser)
-    parser.add_argument(
-        "--force", action="store_true", help="also from a live worker, an open wait or a success"
-    )
+    parser.add_argument("--force", action="store_true", help="also if leased, suspended or completed")
     parser.add_argument(
         "--reason", type=text, default="requeued by an operator", help="why; kept in the events"
     )
@@ -71,7 +69,7 @@ def _requeue(db: "Engine", found: "DescribeExecutionResult", force: bool, reason
             _forced(
                 force,
                 f"{one} waits for signals",
-                "--force lets it go on without them; pyff approve sends one",
+                "--force resumes it without them; pyff approve sends one",
             )
             return "resumed", db.resume_execution(one).public_state
         case "delayed":
@@ -81,7 +79,7 @@ def _requeue(db: "Engine", found: "DescribeExecutionResult", force: bool, reason
             if done.outcome == "not_due":
                 raise Failure(
                     f"{one} is delayed until {moment(found.delay_until_ms or 0)}",
-                    hint="a delay cannot be cut short; pyff cancel and pyff replay start it anew",
+                    hint="a delay cannot be shortened; pyff cancel and pyff replay restart it",
                 )
         case "waiting_children":
             raise Failure(
@@ -93,12 +91,12 @@ def _requeue(db: "Engine", found: "DescribeExecutionResult", force: bool, reason
 def _taken_back(db: "Engine", found: "DescribeExecutionResult", force: bool, reason: str) -> Answer:
     one = found.execution_id
     if not found.lease_live:
-        db.mark_lease_expired_if_due(one)  # claimable with or without it; the events tell
+        db.mark_lease_expired_if_due(one)  # records the event; the execution is claimable either way
         return "lease had ended", "active"
     _forced(
         force,
         f"{found.worker_instance_id} works on {one} under a live lease until {moment(found.lease_expires_at_ms or 0)}",
-        "--force takes it away; the worker is refused from then on",
+        "--force revokes it; the worker's calls are rejected from then on",
     )
     db.revoke_lease(one, reason=reason, expected_lease_id=found.lease_id)
     return "lease revoked", "active"

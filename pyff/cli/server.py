@@ -1,4 +1,4 @@
-"""`pyff server`: the embedded PostgreSQL that is kept between runs."""
+"""`pyff server`: the embedded PostgreSQL server."""
 
 import argparse
 import dataclasses
@@ -8,10 +8,10 @@ from pyff.cli.arguments import Commands, command, group
 from pyff.cli.output import print_json, print_one
 
 VERBS = {
-    "start": ("start it, unless it runs", "pyff server start && pyff migrate"),
+    "start": ("start it, unless it is running", "pyff server start && pyff migrate"),
     "stop": ("stop it; its data stays", "pyff server stop"),
-    "status": ("what runs, and where; exit code 3 if nothing does", "pyff server status --json | jq .log"),
-    "dsn": ("print its conninfo, for psql and others", 'psql "$(pyff server dsn)"'),
+    "status": ("show whether and where it runs; exit code 3 if not", "pyff server status --json | jq .log"),
+    "dsn": ("print its conninfo, for example for psql", 'psql "$(pyff server dsn)"'),
 }
 
 
@@ -19,7 +19,7 @@ def register(commands: Commands) -> None:
     verbs = group(
         commands,
         "server",
-        "the embedded PostgreSQL that is kept between runs, in PYFF_HOME",
+        "start and stop the embedded PostgreSQL server in PYFF_HOME",
         'pyff server start && psql "$(pyff server dsn)"',
     )
     run = {"start": _start, "stop": _stop, "status": _status, "dsn": _dsn}
@@ -33,11 +33,11 @@ def _start(args: argparse.Namespace) -> int:
     from pyff.postgres import start
 
     server = start()
-    said = f"PostgreSQL {server.status.version} {'started' if server.started else 'was running already'}"
+    said = f"PostgreSQL {server.status.version} {'started' if server.started else 'was already running'}"
     print_one(args, {"started": server.started, "version": server.status.version, "dsn": server.dsn}, said)
     if not args.json:
-        print("  pyff migrate                    installs the engine, or brings it up to date")
-        print("  pyff sql                        opens psql on it")
+        print("  pyff migrate                    installs or upgrades the engine")
+        print("  pyff sql                        opens psql")
     return 0
 
 

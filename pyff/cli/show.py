@@ -1,4 +1,4 @@
-"""`pyff show`: everything about one execution."""
+"""`pyff show`: all details of one execution."""
 
 import argparse
 import dataclasses
@@ -38,7 +38,7 @@ CHILDREN = {
     "detached": "detached",
     "created": "created_at_ms",
 }
-NAMED = ("execution_id", "public_state", "lease_live")  # the first line has said it
+NAMED = ("execution_id", "public_state", "lease_live")  # already in the first line
 PAGE = 100
 DETAILS = (
     *("lifecycle_phase", "ownership_state", "eligibility_state", "blocking_reason"),
@@ -54,13 +54,13 @@ def register(commands: Commands) -> None:
         commands,
         "show",
         "show an execution: state, attempts, payload, result",
-        "Shows an execution: its state and why it is in it, its attempts, payload and result, what it waits for, "
-        "and its children. --all prints every column, --json all of it as one object.",
+        "Shows an execution: its state and the reason of it, its attempts, payload and result, its waits and its "
+        "children. --all prints every column, --json prints everything as one object.",
         "pyff show '{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07'",
         "pyff show 018f3a2e-7b6c-7d1e-9f00-aabbccddee07 --json | jq .result",
     )
     parser.add_argument("execution_id", type=execution_id, help="{fp:N}:<uuid>, or the uuid")
-    parser.add_argument("--all", action="store_true", help="every column of it")
+    parser.add_argument("--all", action="store_true", help="print every column")
     parser.set_defaults(run=run)
 
 
@@ -105,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _usual(found: "DescribeExecutionResult") -> list[str]:
-    """Columns that say what goes without saying."""
+    """Columns with their usual value."""
     return [
         name
         for name, value in fields(found).items()
@@ -114,7 +114,7 @@ def _usual(found: "DescribeExecutionResult") -> list[str]:
 
 
 def describe(db: "Engine", wanted: str) -> "DescribeExecutionResult":
-    """The execution, or the refusal that says there is none."""
+    """The execution; raises Missing if there is none."""
     found = db.describe_execution(wanted)
     if found is None:
         from uuid import UUID
@@ -122,7 +122,7 @@ def describe(db: "Engine", wanted: str) -> "DescribeExecutionResult":
         flow = db.describe_flow(UUID(wanted[-36:]))
         raise Missing(
             f"there is no execution {wanted}",
-            hint=f"it is a flow: pyff flow show {flow.flow_id}" if flow else "pyff ls lists them",
+            hint=f"it is a flow: pyff flow show {flow.flow_id}" if flow else "pyff ls lists executions",
         )
     return found
 

@@ -16,7 +16,7 @@ def register(commands: Commands) -> None:
         commands,
         "signal",
         "deliver a signal to a waitpoint",
-        "Delivers a signal to a waitpoint. Whoever has its token may; a login with the role ff_signaler is "
+        "Delivers a signal to a waitpoint. It needs the token of the waitpoint; a login with the role ff_signaler is "
         f"enough. Without --token: {TOKEN}; --token - reads it from the input, which keeps it out of the list of "
         "processes.",
         "pyff signal '{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07' 018f3a2e-8000-7d1e-9f00-aabbccddee07 approve "
@@ -26,16 +26,16 @@ def register(commands: Commands) -> None:
     parser.add_argument("waitpoint_id", type=uuid, help="as ff_suspend or ff_create_waitpoint returned it")
     parser.add_argument("signal_name", type=text, help="the name that the condition waits for")
     parser.add_argument("--token", default=os.environ.get(TOKEN), help="the token of the waitpoint")
-    parser.add_argument("--payload", help="a text that goes along, as UTF-8")
+    parser.add_argument("--payload", help="the payload, as UTF-8 text")
     parser.add_argument(
-        "--source", default="", metavar="NAME", help="who says so; counts for distinct_sources"
+        "--source", default="", metavar="NAME", help="the sender; counts for distinct_sources"
     )
-    parser.add_argument("--correlation-id", metavar="ID", help="an id of yours to find the signal by")
+    parser.add_argument("--correlation-id", metavar="ID", help="your own id of the signal")
     parser.add_argument(
-        "--idempotency-key", metavar="KEY", help="makes a repetition of this command harmless"
+        "--idempotency-key", metavar="KEY", help="a repetition with the same key has no effect"
     )
     parser.add_argument(
-        "--resume-delay-ms", type=_ms, metavar="MS", help="wait so long before the work goes on"
+        "--resume-delay-ms", type=_ms, metavar="MS", help="delay before the execution resumes"
     )
     parser.set_defaults(run=run)
 
@@ -69,7 +69,7 @@ def _check(text: str | None) -> None:
         (text or "").encode()
     except UnicodeEncodeError:
         raise Failure(
-            "an argument is not UTF-8", hint="payloads of bytes go through ff_deliver_signal"
+            "an argument is not UTF-8", hint="send binary payloads with ff_deliver_signal"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""`pyff sql`: psql on pyff's database, or one statement with its rows printed."""
+"""`pyff sql`: open psql on pyff's database, or run a statement."""
 
 import argparse
 import os
@@ -19,8 +19,8 @@ def register(commands: Commands) -> None:
         commands,
         "sql",
         "open psql, or run a statement",
-        "Without a statement it opens psql on the database that the other commands use. With one, or several, which "
-        "are one transaction unless they commit themselves, it runs that and prints the rows; psql is not needed.",
+        "Without a statement, opens psql on the database that the other commands use. With one or several statements, "
+        "runs them in one transaction, unless they commit themselves, and prints the rows; psql is not needed.",
         "pyff sql 'select * from ff_check_invariants()'",
         "pyff sql --json 'table ff_v_lane'",
         "pyff sql < report.sql",
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
         statement = given_input().read()
     if statement is None:
         return _psql(find(args))
-    if "\0" in statement:  # the server would take it for the end
+    if "\0" in statement:  # the server would read it as the end of the statement
         raise Failure("a statement cannot contain a zero byte", hint="check what is piped in")
     with connection(args) as conn:
         cursor = conn.execute(statement.encode())
@@ -76,7 +76,7 @@ def _psql(dsn: str) -> int:
         except PgError:
             bundled = Path("psql")
         if not bundled.exists():
-            raise Failure("there is no psql on this machine", hint="give a statement: pyff sql 'select 1'")
+            raise Failure("psql is not installed", hint="give a statement: pyff sql 'select 1'")
         program = str(bundled)
     given = conninfo_to_dict(dsn)
     password = given.pop("password", None)  # the list of processes is public, the environment is not

@@ -1,4 +1,4 @@
-"""`pyff submit`: new executions, one or as many as the input has lines."""
+"""`pyff submit`: create an execution, or one for every line of the input."""
 
 import argparse
 import itertools
@@ -37,28 +37,24 @@ def register(commands: Commands) -> None:
         commands,
         "submit",
         "submit an execution to a lane",
-        "Submits an execution. With --lines, one for every line of the input, in batches of a thousand. A repeated "
-        "--key is recognised: the answer is then `duplicate` and names the execution that exists.",
+        "Submits an execution. With --lines, one for every line of the input, in batches of a thousand. With a "
+        "repeated --key the outcome is `duplicate`, with the id of the existing execution.",
         "pyff submit mail --payload 'hello' --kind welcome --key greeting-1",
         "pyff submit mail --lines < addresses.txt",
         "pyff submit report --wait 5m && echo done",
     )
-    parser.add_argument("lane", type=text, help="the lane; an unknown one is registered")
+    parser.add_argument("lane", type=text, help="the lane; a new one is registered")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--payload", type=text, metavar="TEXT", help="the payload, as UTF-8")
     source.add_argument(
         "--payload-file", metavar="FILE", help="a file with the payload; - reads it from the input"
     )
-    source.add_argument(
-        "--lines", action="store_true", help="every line of the input is the payload of an execution"
-    )
-    parser.add_argument("--kind", type=text, default="", metavar="NAME", help="what sort of work it is")
-    parser.add_argument(
-        "--key", type=text, help="idempotency key; with --lines each gets the line's number added"
-    )
+    source.add_argument("--lines", action="store_true", help="submit every line of the input as a payload")
+    parser.add_argument("--kind", type=text, default="", metavar="NAME", help="the kind of work")
+    parser.add_argument("--key", type=text, help="idempotency key; --lines appends the line number")
     parser.add_argument("--priority", type=int, metavar="N", help="0 to 9000, higher first")
     parser.add_argument("--delay", type=duration, metavar="TIME", help="not before: 30s, 5m, 2h, 1d")
-    parser.add_argument("--deadline", type=duration, metavar="TIME", help="it expires that long from now")
+    parser.add_argument("--deadline", type=duration, metavar="TIME", help="expire after this time")
     parser.add_argument(
         "--tag", type=tag, action="append", default=[], metavar="KEY=VALUE", help="may be repeated"
     )
@@ -68,10 +64,10 @@ def register(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="TOKEN",
-        help="what a worker must offer",
+        help="a required capability of the worker",
     )
     parser.add_argument(
-        "--policy", type=json_object, default={}, metavar="JSON", help="retries, timeouts and the rest"
+        "--policy", type=json_object, default={}, metavar="JSON", help="retries, timeouts and other settings"
     )
     parser.add_argument("--namespace", type=text, default="default", metavar="NAME")
     parser.add_argument("--flow", type=uuid, metavar="ID", help="make it a member of this flow")
@@ -80,7 +76,7 @@ def register(commands: Commands) -> None:
         "--wait",
         type=duration,
         metavar="TIME",
-        help="wait so long for its end; exit code 0 only if it completed",
+        help="wait for its end, at most this long; exit code 0 only if it completed",
     )
     parser.set_defaults(run=run)
 
@@ -155,7 +151,7 @@ def _wait(args: argparse.Namespace, db: "Engine", execution_id: str) -> int:
             time.sleep(min(LOOK_S, max(0.0, until - time.monotonic())))
             bar.advance()
     if found is None:
-        raise Failure(f"{execution_id} is gone", hint="retention has removed it")
+        raise Failure(f"{execution_id} is gone", hint="retention has deleted it")
     told = cell("", text_of(found.result or b"") or found.failure_reason, shorten=False)
     print_one(
         args, {"execution_id": execution_id, **fields(found)}, f"{state} {execution_id} {told}".rstrip()

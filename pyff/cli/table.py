@@ -19,7 +19,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def columns(text: str) -> int:
-    """How many of a terminal's columns it takes: two for a wide character, none for one that joins the one before."""
+    """The width on a terminal: two columns for a wide character, none for a combining one."""
     if text.isascii():
         return len(text)
     return sum(

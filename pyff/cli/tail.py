@@ -1,4 +1,4 @@
-"""`pyff tail`: what an attempt writes into its stream."""
+"""`pyff tail`: print the frames of an attempt's stream."""
 
 import argparse
 import sys
@@ -23,8 +23,8 @@ def register(commands: Commands) -> None:
         commands,
         "tail",
         "print the frames of an execution's stream",
-        "Prints the frames that an attempt has written. With --follow it waits for the first attempt, if there was "
-        "none yet, and goes on until the stream is closed.",
+        "Prints the frames that an attempt has written. --follow waits for the first attempt, if there is none, and "
+        "continues until the stream is closed.",
         "pyff tail '{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07' --follow",
         "pyff tail 018f3a2e-7b6c-7d1e-9f00-aabbccddee07 --attempt 0 --json | jq -r .payload",
     )
@@ -35,7 +35,7 @@ def register(commands: Commands) -> None:
     parser.add_argument(
         "-f", "--follow", action="store_true", help="wait for more until the stream is closed"
     )
-    parser.add_argument("--after", default="0-0", type=text, metavar="FRAME", help="go on after this frame")
+    parser.add_argument("--after", default="0-0", type=text, metavar="FRAME", help="start after this frame")
     parser.set_defaults(run=run)
 
 
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
             found = _begun(db, found)
         attempt = found.current_attempt_index if args.attempt is None else args.attempt
         if attempt is None:
-            print("it has not been claimed, so nothing is written", file=sys.stderr)
+            print("the execution has not been claimed: its stream is empty", file=sys.stderr)
             return 0
         for frame in db.tail(found.execution_id, attempt, after=args.after, limit=1000, follow=args.follow):
             if args.json:
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _begun(db: "Engine", found: "DescribeExecutionResult") -> "DescribeExecutionResult":
-    """The execution when it has an attempt, or has ended without one."""
+    """The execution once it has an attempt, or has ended without one."""
     while found.current_attempt_index is None and found.public_state not in TERMINAL:
         time.sleep(LOOK_S)
         found = describe(db, found.execution_id)

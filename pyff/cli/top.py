@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 WORKERS = 10
 HOME, CLEAR_LINE, CLEAR_REST = "\x1b[H", "\x1b[K", "\x1b[J"
-ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"  # a screen of our own, without the cursor
+ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"  # the alternate screen, without the cursor
 PATIENCE_MS = 10_000
 
 
@@ -28,16 +28,16 @@ def register(commands: Commands) -> None:
         commands,
         "top",
         "watch lanes, workers and failures",
-        "Shows the lanes (what is ready, running, delayed, how long the oldest has waited, ends per second), the "
-        "workers and the latest failures, anew every two seconds; q or ctrl-c ends it. Counts are capped (1000+), so "
-        "it stays cheap on a large database. --json prints one object per look. The role ff_reader is enough.",
+        "Shows the lanes (ready, running, delayed, the wait of the oldest, completions per second), the workers and "
+        "the latest failures, refreshed every two seconds; q or ctrl-c ends it. Counts are capped (1000+), so it is "
+        "cheap on a large database. --json prints one object per refresh. The role ff_reader is enough.",
         "pyff top",
         "pyff top --once --json | jq '.lanes[] | select(.ready > 0)'",
     )
     parser.add_argument("--once", action="store_true", help="look once")
-    parser.add_argument("--count", type=count, metavar="N", help="end after so many looks")
+    parser.add_argument("--count", type=count, metavar="N", help="end after N refreshes")
     parser.add_argument(
-        "--interval", type=duration, default=2000, metavar="TIME", help="time between looks (default 2s)"
+        "--interval", type=duration, default=2000, metavar="TIME", help="time between refreshes (default 2s)"
     )
     parser.set_defaults(run=run)
 
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def page(found: "Overview", database: str) -> str:
-    """One look, for people."""
+    """The screen for people."""
     ready = sum(lane.ready for lane in found.lanes)
     more = "+" if any(lane.ready_capped for lane in found.lanes) else ""
     running = sum(lane.running for lane in found.lanes)
@@ -106,7 +106,7 @@ def _lanes(found: "Overview") -> str:
         for lane in busy
     ]
     titles = ["lane", "state", "ready", "oldest", "running", "lapsed", "delayed", "ends/s"]
-    return aligned([titles, *rows]) if rows else "  no lane yet"
+    return aligned([titles, *rows]) if rows else "  no lane"
 
 
 def _workers(found: "Overview") -> str:
@@ -150,7 +150,7 @@ def _paint(text: str) -> None:
 
 @contextmanager
 def _screen(live: bool) -> Iterator[Callable[[float], bool]]:
-    """Yields a function that waits, and says whether q was pressed meanwhile."""
+    """Yields a function that waits, and returns whether q was pressed meanwhile."""
     if not live:
         yield _sleep
         return

@@ -1,4 +1,4 @@
-"""`pyff verify`: compare what clients were told with what the database holds."""
+"""`pyff verify`: compare recorded client histories with the database."""
 
 import argparse
 import dataclasses
@@ -15,8 +15,8 @@ def register(commands: Commands) -> None:
         "verify",
         "compare recorded histories of clients with the database",
         "Compares histories, as pyff.verify.Recorder writes them, with the database: nothing acknowledged is lost, no "
-        "lease overlaps another, no limit was passed. Exits with 1 if something cannot be. --json prints an object per "
-        "violation. It reads the tables: the login must own them or have pg_read_all_data.",
+        "leases overlap, no limit was exceeded. Exit code 1: violations. --json prints an object per violation. It "
+        "reads the tables: the login must own them or have pg_read_all_data.",
         "pyff verify worker-*.jsonl",
     )
     parser.add_argument("history", nargs="+", help="a history of one client")

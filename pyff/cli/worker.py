@@ -25,35 +25,35 @@ def register(commands: Commands) -> None:
         commands,
         "worker",
         "run the tasks of an app",
-        "Claims executions and runs their tasks, until SIGTERM or Ctrl-C: then it lets running tasks finish and gives "
-        "the rest back; a second signal gives back at once. --json logs an object per line.",
+        "Claims executions and runs their tasks, until SIGTERM or Ctrl-C: then it lets running tasks finish and "
+        "releases the rest; a second signal releases all at once. --json logs an object per line.",
         "pyff worker shop.tasks:app --lanes billing=3,mail --slots 32",
     )
-    parser.add_argument("app", metavar="MODULE:APP", help="where the App is, as in shop.tasks:app")
+    parser.add_argument("app", metavar="MODULE:APP", help="the App, such as shop.tasks:app")
     parser.add_argument(
         "--lanes",
         type=_lanes,
         metavar="A,B=3",
-        help="lanes, maybe with weights (default: those of the tasks)",
+        help="lanes, optionally with weights (default: those of the tasks)",
     )
-    parser.add_argument("--slots", type=_positive, default=16, help="tasks at a time (default 16)")
+    parser.add_argument("--slots", type=_positive, default=16, help="concurrent tasks (default 16)")
     parser.add_argument(
-        "--capabilities", type=_names, default=[], metavar="A,B", help="what executions may need"
+        "--capabilities", type=_names, default=[], metavar="A,B", help="capabilities that executions may need"
     )
     parser.add_argument("--lease-ttl-ms", type=_positive, default=10_000, metavar="MS", help="default 10000")
     parser.add_argument(
-        "--drain-s", type=_seconds, default=30.0, metavar="S", help="patience at the end (default 30)"
+        "--drain-s", type=_seconds, default=30.0, metavar="S", help="seconds to let tasks finish (default 30)"
     )
     parser.add_argument("--poll-s", type=_pause, default=1.0, metavar="S", help="default 1")
     parser.add_argument("--worker-id", metavar="NAME", help="default: the name of the host")
-    parser.add_argument("--listen-dsn", metavar="DSN", help="a direct connection, where --dsn is a pooler")
-    parser.add_argument("--no-prepare", action="store_true", help="for a pooler in transaction mode")
-    parser.add_argument("--no-maintain", action="store_true", help="leave maintenance to others")
     parser.add_argument(
-        "--sync-schedules", action="store_true", help="declare the schedules of the app first"
+        "--listen-dsn", metavar="DSN", help="a direct connection for LISTEN if --dsn is a pooler"
     )
+    parser.add_argument("--no-prepare", action="store_true", help="for a pooler in transaction mode")
+    parser.add_argument("--no-maintain", action="store_true", help="run no maintenance")
+    parser.add_argument("--sync-schedules", action="store_true", help="write the schedules of the app first")
     parser.add_argument("--metrics-port", type=_port, metavar="PORT", help="serve Prometheus metrics")
-    parser.add_argument("--otel", action="store_true", help="a trace per run, through OpenTelemetry")
+    parser.add_argument("--otel", action="store_true", help="a span per run, with OpenTelemetry")
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     parser.set_defaults(run=run)
 
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     dsn = find(args)
     for one in (dsn, args.listen_dsn):
         if one:
-            open_one(one).close()  # says best what is wrong with a connection
+            open_one(one).close()  # for the best message on a connection error
     worker = Worker(
         app,
         dsn,
@@ -96,17 +96,15 @@ def load(place: str) -> "App":
 
     module_name, _, name = place.partition(":")
     if not all(part.isidentifier() for part in module_name.split(".")):
-        raise Failure(
-            f"{module_name!r} is not the name of a module", hint="give MODULE:APP, as in shop.tasks:app"
-        )
+        raise Failure(f"{module_name!r} is not a module name", hint="give MODULE:APP, as in shop.tasks:app")
     sys.path.insert(0, os.getcwd())  # noqa: PTH109
     try:
         found: object = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not (module_name + ".").startswith(error.name + "."):
-            raise  # of the module itself
+            raise  # an import in the module failed
         raise Failure(
-            f"there is no module {module_name}", hint="give MODULE:APP, as in shop.tasks:app"
+            f"module {module_name} not found", hint="give MODULE:APP, as in shop.tasks:app"
         ) from None
     for part in (name or "app").split("."):
         found = getattr(found, part, None)
@@ -129,7 +127,7 @@ def _observers(port: int | None, otel: bool) -> "list[Observer]":
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per line, with whatever the record carries."""
+    """One JSON object per line, with the extra fields of the record."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
@@ -165,7 +163,7 @@ def _lanes(text: str) -> dict[str, float]:
         except ValueError:
             lanes[name] = math.nan
         if not 0 < lanes[name] < math.inf:
-            raise argparse.ArgumentTypeError(f"{weight[:32]!r} is not a weight: they are numbers above 0")
+            raise argparse.ArgumentTypeError(f"{weight[:32]!r} is not a weight: give a number above 0")
     if not lanes:
         raise argparse.ArgumentTypeError("no lane given")
     return lanes
@@ -189,7 +187,7 @@ def _seconds(text: str) -> float:
 
 def _pause(text: str) -> float:
     if not _seconds(text):
-        raise argparse.ArgumentTypeError("looking without a pause would keep a core busy")
+        raise argparse.ArgumentTypeError("must be above 0")
     return _seconds(text)
 
 

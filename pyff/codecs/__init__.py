@@ -1,8 +1,8 @@
-"""How values become payloads and results: JSON text, or bytes as they are.
+"""Conversion of values to payloads and results: JSON text, or raw bytes.
 
-The type says how. Plain JSON values, dataclasses, named tuples, enums, datetimes, UUIDs, Decimals, sets and tuples
-need nothing; pydantic models and msgspec structs are read and written by their own libraries. `bytes` alone are
-stored raw. What is on the wire is for everybody: any SQL client can write a payload that a task can read.
+The type decides. Plain JSON values, dataclasses, named tuples, enums, datetimes, UUIDs, Decimals, sets and tuples are
+built in; pydantic models and msgspec structs are converted by their own libraries. Only `bytes` are stored raw. The
+format is language-neutral: any SQL client can write a payload that a task can read.
 """
 
 from pyff.codecs.codec import BYTES, JSON, Codec, codec_of

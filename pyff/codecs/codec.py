@@ -1,4 +1,4 @@
-"""A codec: values of one type to bytes and back."""
+"""A codec: converts values of one type to bytes and back."""
 
 import json
 from collections.abc import Callable
@@ -19,7 +19,7 @@ loads = json.JSONDecoder().decode
 
 @dataclass(frozen=True, slots=True)
 class Codec(Generic[T]):
-    """`encoding` is stored beside the bytes, for whoever reads them without knowing the type."""
+    """`encoding` is stored beside the bytes, for readers that do not know the type."""
 
     encoding: str
     encode: Callable[[T], bytes | None]
@@ -27,10 +27,10 @@ class Codec(Generic[T]):
 
 
 def codec_of(kind: object) -> Codec[object]:
-    """The codec of a type as it is written in an annotation. None is stored as NULL."""
+    """The codec of an annotated type. None is stored as NULL."""
     try:
-        return _cached(kind, repr(kind))  # int | str equals str | int, and is read in another order
-    except TypeError:  # an annotation that cannot be hashed, like Literal[[]]
+        return _cached(kind, repr(kind))  # int | str equals str | int, but decodes in another order
+    except TypeError:  # an unhashable annotation, such as Literal[[]]
         return _make(kind)
 
 
@@ -72,9 +72,7 @@ def to_json(plain: object) -> bytes:
     try:
         return dumps(plain).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise EncodeError(
-            f"not a JSON value: {error}; annotate its type, so that it is known how to write and read it"
-        ) from None
+        raise EncodeError(f"not a JSON value: {error}; annotate its type to encode and decode it") from None
 
 
 def from_json(data: bytes) -> object:

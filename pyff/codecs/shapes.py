@@ -1,4 +1,4 @@
-"""The way of each type to plain JSON values and back, made once per type."""
+"""Conversions of each type to plain JSON values and back, built once per type."""
 
 import base64
 import dataclasses
@@ -19,15 +19,15 @@ Step = Callable[[Any], Any]
 
 
 class EncodeError(TypeError):
-    """A value that cannot be written as what it was said to be."""
+    """Value does not match its declared type."""
 
 
 class DecodeError(ValueError):
-    """Stored data that is not what the type says."""
+    """Stored data does not match the declared type."""
 
 
 class Shape(NamedTuple):
-    """None stands for a value that JSON holds as it is."""
+    """None means that no conversion is needed."""
 
     dump: Step | None
     load: Step | None
@@ -38,8 +38,8 @@ _own: dict[type, Shape] = {}
 
 
 def register_type(kind: type[T], dump: Callable[[T], object], load: Callable[[Any], T]) -> None:
-    """Teaches all codecs a type of your own: `dump` gives plain JSON values, `load` reads them again. Whatever one of
-    them raises means that the value is not of this type."""
+    """Registers a custom type: `dump` converts it to plain JSON values, `load` converts back. An exception from either
+    means that the value is not of this type."""
 
     def dumped(value: T) -> object:
         try:
@@ -57,7 +57,7 @@ def register_type(kind: type[T], dump: Callable[[T], object], load: Callable[[An
 
 
 def shape_of(kind: object) -> Shape:
-    """The shape of a type as it is written in an annotation; anything unknown is taken as plain JSON."""
+    """The shape of an annotated type; an unknown type is treated as plain JSON."""
     if kind is None or kind is types.NoneType:
         return Shape(None, lambda plain: None)
     origin = typing.get_origin(kind)
@@ -118,8 +118,8 @@ def _generic(kind: object, origin: object, args: tuple[object, ...]) -> Shape:
 
 
 def _record(kind: type, fields: typing.Sequence[str]) -> Shape:
-    """A dataclass or a named tuple, as an object. Keys that it does not know are refused; defaults fill in."""
-    shapes: dict[str, Shape] = {}  # filled at first use: a type may mention itself
+    """A dataclass or a named tuple, as an object. Unknown keys are rejected; defaults fill missing ones."""
+    shapes: dict[str, Shape] = {}  # filled at first use: a type may be recursive
 
     def ready() -> dict[str, Shape]:
         if not shapes:
@@ -149,15 +149,15 @@ def _record(kind: type, fields: typing.Sequence[str]) -> Shape:
                     for name, item in plain.items()
                 }
             )
-        except Exception as error:  # whatever a __post_init__ raises
+        except Exception as error:  # __post_init__ may raise anything
             raise DecodeError(f"{kind.__name__}: {error}") from None
 
     return Shape(dump, load)
 
 
 def _model(kind: Any) -> Shape:  # noqa: ANN401
-    """A pydantic model, written by the names of its fields; read by these or by its aliases. Before pydantic 2.11 it
-    was the aliases alone, where there are some."""
+    """A pydantic model, written by field names; read by field names or aliases. Before pydantic 2.11, fields with an
+    alias are read by the alias only."""
     named = "by_name" in inspect.signature(kind.model_validate).parameters
 
     def dump(value: Any) -> object:  # noqa: ANN401
@@ -223,8 +223,8 @@ def _mapping(key: object, value: object) -> Shape:
 
 
 def _union(args: tuple[object, ...]) -> Shape:
-    """None, and then the first of the others that takes the value. To write a value, its own type comes first: a
-    datetime is a date too. To read one, date comes before datetime, which would read a date as midnight."""
+    """A union: None, else the first other type that accepts the value. To encode, the value's own type is tried first,
+    since a datetime is also a date. To decode, date comes before datetime, which would read a date as midnight."""
     empty = types.NoneType in args
     kinds = [a for a in args if a is not types.NoneType]
     if dt.datetime in kinds and dt.date in kinds[kinds.index(dt.datetime) :]:
@@ -319,7 +319,7 @@ def _key_text(key: object) -> str:
 
 
 def _read_key(load: Step, text: str) -> object:
-    """Keys are texts in JSON: those of numbers, too."""
+    """A mapping key: JSON keys are strings, those of numbers too."""
     try:
         return load(text)
     except DecodeError:
@@ -353,7 +353,7 @@ _SCALARS: dict[type, Shape] = {
         (uuid.UUID, str, uuid.UUID),
         (decimal.Decimal, str, decimal.Decimal),
         (dt.datetime, _iso, _datetime),
-        (dt.date, dt.date.isoformat, dt.date.fromisoformat),  # of a datetime, which is one too, the date
+        (dt.date, dt.date.isoformat, dt.date.fromisoformat),  # a datetime is also a date: keep the date part
         (dt.time, _iso, dt.time.fromisoformat),
         (dt.timedelta, _seconds, lambda s: dt.timedelta(seconds=s)),
     )

@@ -12,7 +12,7 @@ from pyff.codegen.annotations import (
     default_literal,
 )
 from pyff.codegen.catalog import Argument, Column, Function
-from pyff.codegen.names import STRICT, camel_case, identifier
+from pyff.codegen.names import EXPECTED_OUTCOME, camel_case, identifier
 from pyff.codegen.shapes import Shape, class_name
 from pyff.codegen.text import WIDTH, docstring, enumeration, exported, module
 
@@ -58,7 +58,7 @@ def async_methods_module(functions: Iterable[Function], shapes: Iterable[Shape])
         "from pyff._generated import statements",
         _results_import(shapes),
         "from pyff.statement import Statement",
-        f"from pyff.strict import {', '.join(sorted(STRICT.values()))}",
+        f"from pyff.expected_outcome import {', '.join(sorted(map('require_{}'.format, EXPECTED_OUTCOME.values())))}",
         "from pyff.types import EMPTY_OBJECT, JsonValue",
         'T = TypeVar("T")',
         _METHODS,
@@ -134,19 +134,19 @@ def _method(function: Function) -> str:
     parameters = ["self", *required, "*", *optional, "conn: AsyncConnection[object] | None = None"]
     values = ",\n".join(f'"{name}": {name}' for name in (identifier(a.name) for a in function.arguments))
     call = f"await self._call(statements.{_constant(function)}, {{{values}}}, conn)"
-    name, strict = _method_name(function), STRICT.get(function.name)
+    name, outcome = _method_name(function), EXPECTED_OUTCOME.get(function.name)
 
-    def method(name: str, documentation: str, answer: str) -> str:
+    def method(name: str, documentation: str, result: str) -> str:
         return f"""
     async def {name}({", ".join(parameters)}) -> {_answer(function)}:
         {docstring(documentation, indent=8)}
-        return {answer}
+        return {result}
 """
 
-    if not strict:
+    if not outcome:
         return method(name, _documentation(function), call)
-    note = f"try_{name} returns every outcome; {name} raises AlreadySatisfied on all but {strict}."
-    return method(name, f"{_documentation(function)}\n\n{note}", f"{strict}({call})") + method(
+    note = f"try_{name} returns every outcome; {name} raises AlreadySatisfied on all but {outcome}."
+    return method(name, f"{_documentation(function)}\n\n{note}", f"require_{outcome}({call})") + method(
         f"try_{name}", f"{_documentation(function)}\n\n{note}", call
     )
 

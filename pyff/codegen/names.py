@@ -1,4 +1,4 @@
-"""Names that cannot be derived: result classes shared by several functions, and what json columns hold."""
+"""Names that cannot be derived: result classes shared by several functions, and the types of json columns."""
 
 import keyword
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ SHARED_RESULTS: Mapping[str, tuple[str, ...]] = {
         "ff_trim_streams",
     ),
 }
-"""Functions that answer with one and the same thing. Their columns must be equal, comments included."""
+"""Functions that share a result class. Their columns must be equal, comments included."""
 
 JSON_OBJECTS: Mapping[str, str] = {
     "tags": "Mapping[str, str]",
@@ -56,12 +56,12 @@ JSON_OBJECTS: Mapping[str, str] = {
     "deltas": "Mapping[str, int]",
     "condition": "Mapping[str, JsonValue]",
 }
-"""What a jsonb argument or column of this name holds; any other is a JsonValue."""
+"""The type of a jsonb argument or column by its name; any other is a JsonValue."""
 
 
-STRICT: Mapping[str, str] = {"ff_suspend": "suspended"}
-"""Functions with a strict method beside the plain one, which is called try_<name>: its rows go through this function of
-pyff.strict, which raises unless the one outcome came that the caller counts on."""
+EXPECTED_OUTCOME: Mapping[str, str] = {"ff_suspend": "suspended"}
+"""Functions with two methods: try_<name> returns every outcome; <name> passes its rows to require_<outcome> of
+pyff.expected_outcome, which raises on any other outcome."""
 
 
 def identifier(name: str) -> str:

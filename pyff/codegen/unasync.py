@@ -1,11 +1,11 @@
-"""Sync code from async code, by replacing words: the async module is written so that this is enough."""
+"""Generates sync code from async code by replacing words: the async modules are written for that."""
 
 import re
 
 _WORDS = {
-    r"^    @overload\n    async def step\([^@]*?: \.\.\.\n": "",  # what a coroutine may also be
-    r"^.*\bimport settled\n": "",
-    r"\bawait settled\((.*)\)$": r"\1",
+    r"^    @overload\n    async def step\([^@]*?: \.\.\.\n": "",  # the overload for coroutines
+    r"^.*\bimport await_if_needed\n": "",
+    r"\bawait await_if_needed\((.*)\)$": r"\1",
     r"\bawait asyncio\.to_thread\((\S+)\)": r"\1()",
     r"\bAwaitable\[(\w+)\](?: \| \1\b)?": r"\1",
     r"\basync (def|with|for)\b": r"\1",
@@ -13,7 +13,7 @@ _WORDS = {
     r"^import asyncio$": "import threading\nimport time",
     r"\basyncio\.Lock\b": "threading.Lock",
     r"\basyncio\.sleep\b": "time.sleep",
-    r"^.*\bswallowed\b.*\n": "",  # only a task can be cancelled
+    r"^.*\blost_cancel\b.*\n": "",  # only a task can be cancelled
     r"\basynccontextmanager\b": "contextmanager",
     r"\b__a(enter|exit)__\b": r"__\1__",
     r"\bAsyncGenerator\[(\w+), None\]": r"Generator[\1, None, None]",

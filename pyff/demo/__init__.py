@@ -1,4 +1,4 @@
-"""The demonstration: a newsletter is made, and everything that can go wrong on the way does."""
+"""A ten-second demo: a newsletter, with a crash, a failure, a rate limit and an exhausted budget on the way."""
 
 from pyff.demo.screen import Screen
 from pyff.demo.story import Story, run

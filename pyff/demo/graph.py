@@ -1,4 +1,4 @@
-"""The graph of the newsletter: sources, a draft, an approval, the print, translations, and what is sent."""
+"""The flow of the newsletter: sources, a draft, an approval, the print, translations, the dispatch."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

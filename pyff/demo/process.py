@@ -1,4 +1,4 @@
-"""Worker processes that do not outlive the demonstration, however it ends."""
+"""Worker processes that end with the demo, even if it is killed."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ class WorkerProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # Ctrl-C is for the demonstration, which ends its workers
+            start_new_session=True,  # Ctrl-C goes to the demo, which ends its workers
         )
 
     @property
@@ -27,7 +27,7 @@ class WorkerProcess:
         return self._process.pid
 
     def lease(self) -> tuple[int, str]:
-        """The attempt and the handle of the next work that it gets."""
+        """The attempt and the handle of its next claim."""
         line = self._process.stdout.readline() if self._process.stdout else ""
         if not line:
             said = self._process.stderr.read() if self._process.stderr else ""
@@ -36,7 +36,7 @@ class WorkerProcess:
         return int(attempt), handle
 
     def kill(self) -> None:
-        """SIGKILL: nothing of it runs any more, nothing can be tidied up."""
+        """Sends SIGKILL: the process cannot clean up."""
         self._process.kill()
         self._process.wait()
 

@@ -1,4 +1,4 @@
-"""What the audience sees: readable without colour, and the same words with it."""
+"""The output of the demo, with or without colour."""
 
 import sys
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ HEADING, GOOD, BAD, DIM = "1;36", "32", "31", "2"
 
 
 class Screen:
-    """Writes to a stream at once, so that what is being waited for can be seen."""
+    """Writes to a stream, flushing each line."""
 
     def __init__(self, out: TextIO | None = None, *, colour: bool = False) -> None:
         self._out = out or sys.stdout
@@ -29,15 +29,15 @@ class Screen:
         self._write(f"   {self._paint(GOOD, '✓')} {text}\n")
 
     def bad(self, text: str) -> None:
-        """Something went wrong, as the story wants it."""
+        """Prints an expected failure."""
         self._write(f"   {self._paint(BAD, '✗')} {text}\n")
 
     def words(self, text: str) -> None:
-        """Goes on in the same line."""
+        """Continues the current line."""
         self._write(text if self._open else f"   {text}", ends=False)
 
     def sql(self, statement: str, rows: Sequence[Sequence[str]]) -> None:
-        """A statement as one would type it, and what it answers."""
+        """Prints a statement and its rows."""
         lines = statement.strip().splitlines()
         self._write("\n")
         for line in lines:

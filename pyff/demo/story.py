@@ -1,4 +1,4 @@
-"""The story, chapter by chapter. Every chapter checks that what it tells has happened."""
+"""The demo, chapter by chapter. Every chapter checks its own claims."""
 
 import logging
 import queue
@@ -32,7 +32,7 @@ TRANSLATED = TOKENS // TOKENS_PER_TRANSLATION
 
 @dataclass(frozen=True)
 class Story:
-    """Where to look at what a run did."""
+    """Where to find the results of a run."""
 
     namespace: str
     flow_id: str
@@ -41,7 +41,7 @@ class Story:
 
 @dataclass
 class Stage:
-    """What the chapters share."""
+    """State shared by the chapters."""
 
     dsn: str
     engine: Engine
@@ -59,7 +59,7 @@ class Stage:
     def expect(self, so: bool, what: str) -> None:
         if not so:
             raise Failure(
-                f"the demonstration did not go as told: {what}",
+                f"the demo did not run as expected: {what}",
                 hint="please report this, with the output above",
             )
 
@@ -74,7 +74,7 @@ class Stage:
         return self.flow.members[member][-36:]
 
     def look(self, template: str, **names: object) -> list[tuple[str, ...]]:
-        """Shows a statement, with these names in it, and its answer. Returns the rows."""
+        """Prints a statement, with these names filled in, and its rows. Returns the rows."""
         statement = template.format(**names)
         with psycopg.connect(self.dsn) as conn:
             cursor = conn.execute(statement.encode())
@@ -85,11 +85,11 @@ class Stage:
 
 
 def run(dsn: str, screen: Screen) -> Story:
-    """Plays the story on a migrated database, through the public functions only.
+    """Runs the demo on a migrated database, through the public functions only.
 
-    Raises Failure if anything does not happen as it is told.
+    Raises Failure if a check fails.
     """
-    logging.getLogger("pyff.worker").addHandler(logging.NullHandler())  # failures are part of the story
+    logging.getLogger("pyff.worker").addHandler(logging.NullHandler())  # failures are part of the demo
     began = time.monotonic()
     with Engine(dsn) as engine:
         namespace = f"demo-{engine.now_ms()}"
@@ -213,7 +213,7 @@ def _crash(stage: Stage, carl: WorkerProcess) -> None:
 
 
 def _refused(engine: Engine, handle: str) -> str:
-    """How the engine refuses the result of a worker that was replaced; empty if it does not."""
+    """The error for the result of a worker that was replaced; empty if it is accepted."""
     try:
         engine.complete(handle, result=b"mine")
     except EngineError as error:

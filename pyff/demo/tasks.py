@@ -1,4 +1,4 @@
-"""The newsletter's tasks. They only pretend to fetch, write and print; waiting, failing and crashing are real."""
+"""The tasks of the newsletter. Fetching, writing and printing are simulated; waits, failures and crashes are real."""
 
 import os
 import time
@@ -19,7 +19,7 @@ def newsroom(
     mail: Callable[[Token], object] = lambda _: None,
     begun: Callable[[Ctx], object] = lambda _: None,
 ) -> App:
-    """The app of one run. `who` works here; `mail` gets what is sent to the editor; `begun` hears of each draft."""
+    """The app of one run. `who`: the worker's name; `mail` receives the editor's mail; `begun` is called per draft."""
     app = App(namespace=namespace)
 
     @app.task(lane=FETCH, policy={"quota_policy_id": f"{namespace}-api"})
@@ -34,7 +34,7 @@ def newsroom(
         headline = ctx.step("headline", _headline, who)
         for n, word in enumerate(TEXT):
             while who == "carl" and n == CRASH_AFTER:
-                time.sleep(0.1)  # until he is killed
+                time.sleep(0.1)  # until the process is killed
             ctx.emit(word, type="token")
             time.sleep(0.08)
         return headline

@@ -1,6 +1,6 @@
-"""A worker of the demonstration, in a process of its own: `python -m pyff.demo.worker NAMESPACE NAME`.
+"""A worker of the demo in its own process: `python -m pyff.demo.worker NAMESPACE NAME`.
 
-It tells the handles of its leases on its output, and ends when its input does: whoever started it is gone then.
+It prints the handles of its leases, and exits at the end of its input, when the parent process has ended.
 """
 
 import os

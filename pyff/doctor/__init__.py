@@ -1,6 +1,6 @@
-"""Looks for what commonly goes wrong around the engine, and says what to do about it. It changes nothing.
+"""Finds common problems around the engine, and how to fix them. Read-only.
 
-Each check is a function of one module here: it takes a `Patient` and yields `Finding`s.
+Each check is a function of one module here: it takes a `CheckContext` and yields `Finding`s.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,10 +23,10 @@ from pyff.doctor import (
     maintenance,
     stuck,
 )
-from pyff.doctor.patient import Finding, Patient, Thresholds
+from pyff.doctor.context import CheckContext, Finding, Thresholds
 from pyff.failure import Failure
 
-Check = Callable[[Patient], Iterator[Finding]]
+Check = Callable[[CheckContext], Iterator[Finding]]
 
 CHECKS: dict[str, Check] = {
     "functions": functions.check,
@@ -43,32 +43,32 @@ CHECKS: dict[str, Check] = {
     "keys": keys.check,
 }
 DEEP: dict[str, Check] = {"invariants": invariants.check}
-"""Checks that read everything."""
+"""Checks that read all rows."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check found. `unseen` says why it could not look, or could not look to the end."""
+    """The findings of a check. `incomplete`: why it could not run, or not finish."""
 
     check: str
     findings: tuple[Finding, ...]
-    unseen: str = ""
+    incomplete: str = ""
 
 
-def examine(patient: Patient, names: Sequence[str]) -> Iterator[Verdict]:
+def examine(context: CheckContext, names: Sequence[str]) -> Iterator[Verdict]:
     for name in names:
         check = {**CHECKS, **DEEP}[name]
         found: list[Finding] = []
-        unseen = ""
+        incomplete = ""
         try:
-            found.extend(check(patient))
+            found.extend(check(context))
         except Failure as error:
-            unseen = error.message
+            incomplete = error.message
         except psycopg.errors.InsufficientPrivilege as error:
-            unseen = f"{error.diag.message_primary} (hint: ff_operator and pg_monitor see everything)"
+            incomplete = f"{error.diag.message_primary} (hint: ff_operator and pg_monitor see everything)"
         except psycopg.Error as error:
-            unseen = error.diag.message_primary or (str(error).splitlines() or ["no reason given"])[0]
-        yield Verdict(name, tuple(found), unseen)
+            incomplete = error.diag.message_primary or (str(error).splitlines() or ["no reason given"])[0]
+        yield Verdict(name, tuple(found), incomplete)
 
 
-__all__ = ["CHECKS", "DEEP", "Check", "Finding", "Patient", "Thresholds", "Verdict", "examine"]
+__all__ = ["CHECKS", "DEEP", "Check", "CheckContext", "Finding", "Thresholds", "Verdict", "examine"]

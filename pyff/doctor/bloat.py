@@ -1,10 +1,10 @@
-"""Are the tables full of dead rows, or much larger than what is in them?"""
+"""Do tables have too many dead rows, or too much free space?"""
 
 from collections.abc import Iterator
 
-from pyff.doctor.patient import Finding, Patient, run_sql
+from pyff.doctor.context import CheckContext, Finding, run_sql
 
-ROW_BYTES = 8192  # no table of the engine has rows that large on average, out-of-line values apart
+ROW_BYTES = 8192  # above the average row size of every table, without out-of-line values
 
 _TABLES = r"""
 select format('%%I.%%I', n.nspname, c.relname) as name, s.n_dead_tup as dead, s.n_live_tup as live,
@@ -19,15 +19,15 @@ select format('%%I.%%I', n.nspname, c.relname) as name, s.n_dead_tup as dead, s.
  order by s.n_dead_tup desc, c.relname"""
 
 
-def check(patient: Patient) -> Iterator[Finding]:
-    limits = patient.thresholds
-    if patient.rows("select current_setting('autovacuum') as a")[0]["a"] == "off":
+def check(context: CheckContext) -> Iterator[Finding]:
+    limits = context.thresholds
+    if context.rows("select current_setting('autovacuum') as a")[0]["a"] == "off":
         yield Finding(
             "autovacuum is off",
-            "dead rows are never removed: claims get slower every hour",
+            "dead rows are never removed: claims become slower",
             (run_sql("alter system set autovacuum = on"), run_sql("select pg_reload_conf()")),
         )
-    for row in patient.rows(_TABLES, patient.place.private):
+    for row in context.rows(_TABLES, context.place.private):
         name, dead, live = row["name"], row["dead"], row["live"]
         if row["neglected"]:
             yield Finding(
@@ -39,12 +39,12 @@ def check(patient: Patient) -> Iterator[Finding]:
             last = f"last vacuumed {row['vacuumed']:%Y-%m-%d %H:%M}" if row["vacuumed"] else "never vacuumed"
             yield Finding(
                 f"{name} has {dead} dead rows beside {live} live ones, {last}",
-                "every look walks over them, and the table grows",
+                "every scan reads them, and the table grows",
                 (run_sql(f"vacuum (analyze) {name}"), "pyff doctor --only horizon  # if they stay"),
             )
         elif row["bytes"] > limits.slack_bytes and (live + dead + 1) * ROW_BYTES < row["bytes"]:
             yield Finding(
                 f"{name} takes {row['size']} for {live} rows",
-                "the space is reused but not given back, and scans read all of it",
+                "the space is reused but not released, and scans read all of it",
                 (run_sql(f"vacuum full {name}", "locks the table; pg_repack does not"),),
             )

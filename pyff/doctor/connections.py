@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from pyff.doctor.patient import Finding, Patient, run_sql
+from pyff.doctor.context import CheckContext, Finding, run_sql
 
-SPARE = 20  # for people, migrations and a pool of the default size
-PER_WORKER = 3  # one to work, one to renew, one to listen
+SPARE = 20  # for psql, migrations and a pool of the default size
+PER_WORKER = 3  # to work, to renew, to listen
 FULL = 0.8
 
 _USE = """
@@ -17,12 +17,12 @@ _WORKERS = """
 select count(*) as n from ff_v_worker w where w.alive"""
 
 
-def check(patient: Patient) -> Iterator[Finding]:
-    use = patient.rows(_USE)[0]
+def check(context: CheckContext) -> Iterator[Finding]:
+    use = context.rows(_USE)[0]
     free = use["most"] - use["reserved"]
-    workers = patient.rows(_WORKERS)[0]["n"] if patient.installed() else 0
+    workers = context.rows(_WORKERS)[0]["n"] if context.installed() else 0
     wanted = SPARE + PER_WORKER * workers
-    mend = (
+    fix = (
         run_sql(f"alter system set max_connections = {max(100, 2 * wanted)}"),
         "restart the server, or put a pooler such as PgBouncer in front of it (docs/install.md)",
     )
@@ -30,12 +30,12 @@ def check(patient: Patient) -> Iterator[Finding]:
         yield Finding(
             f"max_connections is low: {use['most']}, of which {use['reserved']} are reserved; {workers} live workers "
             f"want {wanted}",
-            "workers that get no connection cannot renew their leases, and their work is done twice",
-            mend,
+            "workers without a connection cannot renew their leases, and their work runs twice",
+            fix,
         )
     elif use["used"] > FULL * free:
         yield Finding(
             f"{use['used']} of {free} connections are in use",
-            "the next worker that starts may be refused",
-            mend,
+            "the next worker may get no connection",
+            fix,
         )

@@ -1,8 +1,8 @@
-"""Would the server keep its word after a crash?"""
+"""Do committed transactions survive a crash?"""
 
 from collections.abc import Iterator
 
-from pyff.doctor.patient import Finding, Patient, run_sql
+from pyff.doctor.context import CheckContext, Finding, run_sql
 
 _WEAK = """
 select s.name, s.setting from pg_settings s
@@ -11,12 +11,12 @@ select s.name, s.setting from pg_settings s
 _WHY = {
     "fsync": "a crash of the machine may destroy the whole database",
     "full_page_writes": "a crash of the machine may leave torn pages behind",
-    "synchronous_commit": "the last moments before a crash are forgotten: work that was reported done runs again",
+    "synchronous_commit": "the last commits before a crash are lost: completed work runs again",
 }
 
 
-def check(patient: Patient) -> Iterator[Finding]:
-    for row in patient.rows(_WEAK):
+def check(context: CheckContext) -> Iterator[Finding]:
+    for row in context.rows(_WEAK):
         yield Finding(
             f"{row['name']} is off",
             _WHY[row["name"]],

@@ -1,8 +1,8 @@
-"""Is pgcrypto there, where the functions look for it? And is the server new enough?"""
+"""Is pgcrypto installed in the search path of the functions? Is the server new enough?"""
 
 from collections.abc import Iterator
 
-from pyff.doctor.patient import Finding, Patient, run_sql
+from pyff.doctor.context import CheckContext, Finding, run_sql
 
 _WHERE = """
 select n.nspname from pg_extension e
@@ -14,30 +14,30 @@ select distinct c.setting from pg_proc p
    and c.setting like 'search_path=%'"""
 
 
-def check(patient: Patient) -> Iterator[Finding]:
-    if patient.conn.info.server_version < 150000:
+def check(context: CheckContext) -> Iterator[Finding]:
+    if context.conn.info.server_version < 150000:
         yield Finding(
-            f"PostgreSQL {patient.conn.info.server_version // 10000} is too old",
+            f"PostgreSQL {context.conn.info.server_version // 10000} is too old",
             "pyff needs 15 or newer",
             ("upgrade the server",),
         )
-    found = patient.rows(_WHERE)
+    found = context.rows(_WHERE)
     if not found:
         yield Finding(
             "the extension pgcrypto is missing",
-            "tokens of waitpoints can be neither made nor checked, and new keys cannot be installed",
+            "waitpoint tokens can be neither created nor verified, and new keys cannot be installed",
             (run_sql("create extension pgcrypto"),),
         )
         return
     schema = str(found[0]["nspname"])
-    for row in patient.rows(_PINNED):
+    for row in context.rows(_PINNED):
         written = [
             name.strip() for name in str(row["setting"]).partition("=")[2].split(",")
-        ]  # quoted as need be
+        ]  # quoted if needed
         if schema not in (*(name.strip('"') for name in written), "pg_catalog"):
             yield Finding(
-                f"the extension pgcrypto is in schema {schema}, where the functions do not look ({row['setting']})",
-                "tokens of waitpoints can be neither made nor checked",
+                f"the extension pgcrypto is in schema {schema}, outside the path of the functions ({row['setting']})",
+                "waitpoint tokens can be neither created nor verified",
                 (run_sql(f"alter extension pgcrypto set schema {written[0]}"),),
             )
             return

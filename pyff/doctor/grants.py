@@ -1,13 +1,13 @@
-"""Can every role call what it should, and nobody else?"""
+"""Does every role have exactly its grants?"""
 
 import re
 from collections.abc import Iterator
 
-from pyff.doctor.patient import Finding, Patient, again, run_sql, some
+from pyff.doctor.context import CheckContext, Finding, first_few, reapply, run_sql
 from pyff.migrate.tree import MigrateError, shipped
 
 ROLES = ("ff_reader", "ff_producer", "ff_worker", "ff_signaler", "ff_operator", "ff_admin")
-READERS = tuple(role for role in ROLES if role != "ff_signaler")  # who may select from the views
+READERS = tuple(role for role in ROLES if role != "ff_signaler")  # roles that may select from the views
 
 _ROUTINES = r"""
 select p.proname, p.oid::regprocedure::text as signature,
@@ -36,62 +36,62 @@ select quote_ident(n.nspname) as schema, a.privilege_type as privilege,
    and (a.grantee = 0 or a.grantee::regrole::text = any(%s))"""
 
 
-def check(patient: Patient) -> Iterator[Finding]:
-    if not patient.installed():
+def check(context: CheckContext) -> Iterator[Finding]:
+    if not context.installed():
         return
     there = {
         str(r["rolname"])
-        for r in patient.rows("select rolname from pg_roles where rolname = any(%s)", [*ROLES])
+        for r in context.rows("select rolname from pg_roles where rolname = any(%s)", [*ROLES])
     }
     missing = [role for role in ROLES if role not in there]
     if missing:
         yield Finding(
             f"roles are missing: {', '.join(missing)}",
-            "only the owner of the schema can use the engine; nobody can be given less than everything",
-            again(patient),
+            "only the owner of the schema can use the engine; logins with fewer privileges are impossible",
+            reapply(context),
         )
-    wanted, place = expected(), patient.place
+    wanted, place = expected(), context.place
     statements, public = [], []
-    for row in patient.rows(_ROUTINES, [*ROLES]):
+    for row in context.rows(_ROUTINES, [*ROLES]):
         lacking = [r for r in ROLES if r in there and row["proname"] in wanted[r] and r not in row["callers"]]
         if lacking:
             statements.append(f"grant execute on routine {row['signature']} to {', '.join(lacking)}")
         if row["public"]:
             public.append(f"revoke execute on routine {row['signature']} from public")
     statements += [
-        f"grant select on {row['name']} to {row['roles']}" for row in patient.rows(_VIEWS, [*READERS])
+        f"grant select on {row['name']} to {row['roles']}" for row in context.rows(_VIEWS, [*READERS])
     ]
     statements += [
         f"grant usage on schema {row['schema']} to {row['rolname']}"
-        for row in patient.rows(_SCHEMA, [*ROLES])
+        for row in context.rows(_SCHEMA, [*ROLES])
     ]
     if statements:
         yield Finding(
-            f"grants are missing: {some(statements)}",
-            "programs with these roles are refused with `permission denied`",
+            f"grants are missing: {first_few(statements)}",
+            "programs with these roles fail with `permission denied`",
             tuple(run_sql(statement) for statement in statements),
         )
     if public:
         yield Finding(
-            f"anybody who can connect may call {len(public)} functions of the engine",
+            f"every login may call {len(public)} functions of the engine",
             "no role is needed to claim, cancel or read work",
             tuple(run_sql(statement) for statement in public),
         )
     opened = [
         f"revoke {str(row['privilege']).lower()} on schema {row['schema']} from {row['grantee']}"
-        for row in patient.rows(_OPEN, place.schema, place.private, [*ROLES])
+        for row in context.rows(_OPEN, place.schema, place.private, [*ROLES])
     ]
     if opened:
         yield Finding(
-            "others than the owner may create objects in a schema of the engine, or use the private one",
-            "functions of the engine run with the rights of their owner, and would find what others put there",
+            "roles other than the owner may create objects in a schema of the engine, or use the private one",
+            "functions of the engine run with the privileges of their owner, and would call such objects",
             tuple(run_sql(statement) for statement in opened),
         )
 
 
 def expected() -> dict[str, frozenset[str]]:
-    """Who may call what, read from the script that grants it."""
-    script = next(file.text for file in shipped().scripts if file.name == "99_grants")
+    """The roles of each function, read from the script of the grants."""
+    script = next(file.text for file in shipped().scripts if file.name == "grants")
     lists = {
         name: frozenset(re.findall(r"\w+", text))
         for name, text in re.findall(r"(v_\w+) text\[\] := '\{(.*?)\}'", script, re.S)
@@ -101,7 +101,7 @@ def expected() -> dict[str, frozenset[str]]:
     if rest:
         sums["ff_admin"] = rest[1]
     if set(sums) != set(ROLES) or not all(lists.values()):
-        raise MigrateError("99_grants.sql is not as this program expects it")
+        raise MigrateError("cannot parse grants.sql")
     return {
         role: frozenset().union(*(lists[name] for name in text.split(" || "))) for role, text in sums.items()
     }

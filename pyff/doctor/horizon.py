@@ -1,11 +1,11 @@
-"""Does something hold the horizon: an old transaction, a prepared one, a replication slot?"""
+"""Does an old transaction, a prepared transaction or a replication slot hold the horizon?"""
 
 from collections.abc import Iterator
 
-from pyff.doctor.patient import Finding, Patient, lasted, run_sql
+from pyff.doctor.context import CheckContext, Finding, duration, run_sql
 from pyff.failure import Failure
 
-WHY = "dead rows cannot be removed, so claims get slower; and no event newer than it is delivered"
+WHY = "dead rows cannot be removed, so claims become slower; and no newer event is delivered"
 SLOT_AGE = 1_000_000  # transactions
 
 _SESSIONS = """
@@ -29,42 +29,46 @@ select s.slot_name, s.active, greatest(age(s.xmin), age(s.catalog_xmin)) as age,
  order by s.slot_name"""
 
 
-def check(patient: Patient) -> Iterator[Finding]:
-    held = patient.thresholds.held_ms
-    for row in patient.rows(_SESSIONS, held):
+def check(context: CheckContext) -> Iterator[Finding]:
+    held = context.thresholds.held_ms
+    for row in context.rows(_SESSIONS, held):
         who = " ".join(str(row[name]) for name in ("usename", "application_name") if row[name])
         yield Finding(
-            f"a transaction of {who or 'somebody'} (pid {row['pid']}, database {row['datname']}, {row['state']}) has "
-            f"been open for {lasted(float(row['held_ms']))}",
+            f"a transaction of {who or 'an unknown user'} (pid {row['pid']}, database {row['datname']}, "
+            f"{row['state']}) has been open for {duration(float(row['held_ms']))}",
             WHY,
             (
                 run_sql(f"select pg_terminate_backend({row['pid']})"),
                 run_sql(
-                    "alter system set idle_in_transaction_session_timeout = '5min'", "against the next one"
+                    "alter system set idle_in_transaction_session_timeout = '5min'", "prevents the next one"
                 ),
                 run_sql("select pg_reload_conf()"),
             ),
         )
-    for row in patient.rows(_PREPARED, held):
+    for row in context.rows(_PREPARED, held):
         gid = str(row["gid"]).replace("'", "''")
         yield Finding(
             f"the prepared transaction '{gid}' in database {row['database']} has been left open for "
-            f"{lasted(float(row['held_ms']))}",
+            f"{duration(float(row['held_ms']))}",
             WHY,
-            (run_sql(f"rollback prepared '{gid}'", "or commit prepared, as its manager has decided"),),
-        )
-    for row in patient.rows(_SLOTS, SLOT_AGE):
-        state = "is far behind" if row["active"] else "is used by nobody"
-        behind = f", {row['age']} transactions old" if row["age"] else ""
-        yield Finding(
-            f"the replication slot {row['slot_name']} {state}: it keeps {row['kept']} of WAL{behind}",
-            "the disk fills up, and rows that it might still need cannot be removed",
             (
                 run_sql(
-                    f"select pg_drop_replication_slot('{row['slot_name']}')",
-                    "if its consumer is gone for good",
+                    f"rollback prepared '{gid}'", "or commit prepared, as its transaction manager decided"
                 ),
             ),
         )
-    if not patient.rows(_SEES_ALL)[0]["all"]:
-        raise Failure("the transactions of other users are hidden from this login: it needs pg_monitor")
+    for row in context.rows(_SLOTS, SLOT_AGE):
+        state = "is far behind" if row["active"] else "is not used"
+        behind = f", {row['age']} transactions old" if row["age"] else ""
+        yield Finding(
+            f"the replication slot {row['slot_name']} {state}: it keeps {row['kept']} of WAL{behind}",
+            "the disk fills up, and rows that it may still need cannot be removed",
+            (
+                run_sql(
+                    f"select pg_drop_replication_slot('{row['slot_name']}')",
+                    "if its consumer no longer exists",
+                ),
+            ),
+        )
+    if not context.rows(_SEES_ALL)[0]["all"]:
+        raise Failure("this login cannot see transactions of other users: it needs pg_monitor")

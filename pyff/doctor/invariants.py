@@ -1,16 +1,19 @@
-"""Is what is stored sound? Reads all of it."""
+"""Do all rows satisfy the invariants? Reads all tables."""
 
 from collections.abc import Iterator
 
-from pyff.doctor.patient import Finding, Patient, run_sql
+from pyff.doctor.context import CheckContext, Finding, run_sql
 
 
-def check(patient: Patient) -> Iterator[Finding]:
-    if not patient.installed():
+def check(context: CheckContext) -> Iterator[Finding]:
+    if not context.installed():
         return
-    for row in patient.rows("select * from ff_check_invariants(20)"):
+    for row in context.rows("select * from ff_check_invariants(20)"):
         yield Finding(
             f"{row['invariant']}: {row['subject']}: {row['detail']}",
-            "the engine forbids such rows: somebody has written to its tables, or it has a defect",
-            (run_sql("select * from ff_check_invariants()"), "please report it, with what was done before"),
+            "the engine never writes such rows: its tables were changed by hand, or it has a bug",
+            (
+                run_sql("select * from ff_check_invariants()"),
+                "please report it, with the preceding operations",
+            ),
         )

@@ -1,9 +1,9 @@
-"""Does work wait on lanes that hand out none?"""
+"""Does work wait on lanes that reject claims?"""
 
 import shlex
 from collections.abc import Iterator
 
-from pyff.doctor.patient import Finding, Patient, lasted
+from pyff.doctor.context import CheckContext, Finding, duration
 
 CAP = 10_000
 
@@ -14,22 +14,20 @@ select l.lane_id, l.state, l.state_reason, w.waiting,
  cross join (select ff_now_ms()) t(now_ms)
  cross join lateral (
        select count(*) as waiting
-         from (select from ff_v_execution e
-                where e.lane_id = l.lane_id and e.blocking_reason = 'waiting_for_worker' and not e.flow_stopped
-                limit %s) x) w
+         from (select from ff_v_execution e where e.ready_on = l.lane_id limit %s) x) w
  where l.state in ('paused', 'disabled') and w.waiting > 0
  order by w.waiting desc, l.lane_id limit 20"""
 
 
-def check(patient: Patient) -> Iterator[Finding]:
-    if not patient.installed():
+def check(context: CheckContext) -> Iterator[Finding]:
+    if not context.installed():
         return
-    for row in patient.rows(_HELD, CAP):
+    for row in context.rows(_HELD, CAP):
         number = f"{row['waiting']}{'+' if row['waiting'] >= CAP else ''}"
         reason = f" ({row['state_reason']})" if row["state_reason"] else ""
         yield Finding(
-            f"lane {row['lane_id']} has been {row['state']} for {lasted(row['since_ms'])}{reason} and {number} "
+            f"lane {row['lane_id']} has been {row['state']} for {duration(row['since_ms'])}{reason} and {number} "
             "executions wait on it",
-            "no worker gets them until the lane is resumed; their deadlines run on",
+            "no worker can claim them until the lane is resumed; their deadlines continue",
             (f"pyff lane resume {shlex.quote(row['lane_id'])}",),
         )

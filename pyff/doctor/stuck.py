@@ -1,9 +1,9 @@
-"""Is there work that should have gone on long ago?"""
+"""Is there work that is long overdue?"""
 
 import shlex
 from collections.abc import Iterator
 
-from pyff.doctor.patient import Finding, Patient, lasted
+from pyff.doctor.context import CheckContext, Finding, duration
 
 _READY = """
 select l.lane_id, t.now_ms - e.since_ms as late_ms,
@@ -12,9 +12,7 @@ select l.lane_id, t.now_ms - e.since_ms as late_ms,
  cross join (select ff_now_ms()) t(now_ms)
  cross join lateral (
        select (extract(epoch from min(x.last_transition_at)) * 1000)::bigint as since_ms
-         from (select c.last_transition_at from ff_v_execution c
-                where c.lane_id = l.lane_id and c.blocking_reason = 'waiting_for_worker' and not c.flow_stopped
-                limit 1000) x) e
+         from (select c.last_transition_at from ff_v_execution c where c.ready_on = l.lane_id limit 1000) x) e
  where l.state in ('active', 'draining') and t.now_ms - e.since_ms > %s
  order by 2 desc limit 20"""
 _DUE = """
@@ -32,41 +30,41 @@ _PUT_OFF = "select s.lane_id, s.waiting, s.waits_for, s.what_to_do from ff_v_stu
 _LATE_KINDS = {"suspension_overdue": "timed-out suspensions", "not_dispatched": "flows with ended members"}
 
 
-def check(patient: Patient) -> Iterator[Finding]:
-    if not patient.installed():
+def check(context: CheckContext) -> Iterator[Finding]:
+    if not context.installed():
         return
-    late = patient.thresholds.late_ms
-    for row in patient.rows(_READY, late):
+    late = context.thresholds.late_ms
+    for row in context.rows(_READY, late):
         lane = row["lane_id"]
-        workers = "workers are alive but do not take it: do they offer the capabilities it requires?"
+        workers = "live workers do not claim it: do they offer the required capabilities?"
         yield Finding(
-            f"work on lane {lane} has waited {lasted(float(row['late_ms']))} for a worker; "
+            f"work on lane {lane} has waited {duration(float(row['late_ms']))} for a worker; "
             + (workers if row["attended"] else "no live worker serves the lane"),
-            "it will not be done",
+            "it will not run",
             (
                 f"pyff ls --lane {shlex.quote(lane)} --state waiting",
                 "start a worker that serves the lane: pyff worker --help",
             ),
         )
-    for row in patient.rows(_DUE, late):
+    for row in context.rows(_DUE, late):
         what = f"the lease of {row['worker_instance_id']}" if row["leased"] else "a delay"
         yield Finding(
-            f"{what} on lane {row['lane_id']} ended {lasted(float(row['late_ms']))} ago and nobody has gone on with "
+            f"{what} on lane {row['lane_id']} ended {duration(float(row['late_ms']))} ago and no worker has claimed "
             "the work",
-            "claims on the lane would bring it back: no worker claims there, nor does maintenance run",
+            "no worker claims from the lane, and maintenance does not run; either would make it claimable",
             ("start a worker that serves the lane: pyff worker --help", "pyff maintain"),
         )
-    for row in patient.rows(_PUT_OFF):
+    for row in context.rows(_PUT_OFF):
         yield Finding(
             f"{row['waiting']} executions on lane {row['lane_id']} wait for {row['waits_for']}",
-            "they are put off again and again: the code of the workers on this lane does not fit them",
+            "they are put off repeatedly: the code of the workers on this lane cannot run them",
             (row["what_to_do"],),
         )
     for kind, what in _LATE_KINDS.items():
-        row = patient.rows(_LATE, kind, late)[0]
+        row = context.rows(_LATE, kind, late)[0]
         if row["n"]:
             yield Finding(
-                f"{row['n']} {what} have not been dealt with for up to {lasted(float(row['late_ms']))}",
-                "what waits for them stands still; maintenance would deal with them",
+                f"{row['n']} {what} have not been processed for up to {duration(float(row['late_ms']))}",
+                "work that waits for them does not continue; maintenance processes them",
                 ("pyff maintain",),
             )

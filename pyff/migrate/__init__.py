@@ -1,4 +1,4 @@
-"""Installing and upgrading the SQL side of pyff."""
+"""Installs and upgrades the SQL side of pyff."""
 
 from pyff.migrate.run import Report, check, migrate, render_sql, rollback
 from pyff.migrate.state import SchemaGap, State, Status, judge, require_current, require_current_async

@@ -1,4 +1,4 @@
-"""yoyo, made safe to kill, to run twice at once and to run through a transaction pooler."""
+"""yoyo, made safe to kill, to run concurrently and to run through a transaction pooler."""
 
 import glob
 import socket
@@ -28,8 +28,8 @@ class _SilentCursor(psycopg.Cursor[Any]):
 
 class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
     """
-    yoyo commits a migration and the record of it separately: killed in between, it tries the migration again
-    for ever. Here both are one transaction, and so is the row in ff_schema_version.
+    yoyo commits a migration and its record separately: if killed in between, it retries the migration for ever. Here
+    both are one transaction, together with the row in ff_schema_version.
     """
 
     _internal_schema_updated: bool
@@ -58,11 +58,11 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
         return {row[0] for row in self.connection.execute(query.encode())}
 
     def apply(self, tree: DbTree, migration: Migration) -> bool:
-        """False: somebody else had applied it by the time it was our turn."""
+        """False if another process has applied it meanwhile."""
         return self._step(tree, migration, "apply")
 
     def adopt(self, migrations: Iterable[Migration]) -> None:
-        """Records what the yoyo command applied. It keeps no checksum; a released migration is never edited."""
+        """Records migrations applied by the yoyo command, without checksums: released migrations are never edited."""
         with self.transaction():
             self.connection.execute(statements.LOCK_STEP)
             for migration in migrations:
@@ -80,7 +80,7 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
         yoyos.load()
         with self.copy() as session:
             if not yoyos.use_transactions:
-                # Killed here, it comes again: such a migration is written so that it can be repeated.
+                # If killed here, the migration runs again: such a migration must be repeatable.
                 session.connection.execute(self.place.look_here().encode())
                 yoyos.process_steps(session, direction)
                 session.connection.execute("reset search_path")
@@ -107,15 +107,15 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
 
     @contextmanager
     def lock(self, timeout: float = 0) -> Iterator[None]:
-        """yoyo's lock is a row, which a killed run leaves behind. The guard's advisory lock does its work."""
+        """No lock: yoyo's is a row, which a killed run leaves behind. The guard's advisory lock replaces it."""
         yield
 
     @contextmanager
     def disable_transactions(self) -> Iterator[None]:
-        yield  # the connection is in autocommit already: no ROLLBACK, no warning in the server's log
+        yield  # the connection is already in autocommit: no ROLLBACK, no warning in the server's log
 
     def transaction(self, rollback_on_exit: bool = False) -> AbstractContextManager[Any]:
-        if self._in_transaction:  # all or nothing: a savepoint for every statement would buy nothing
+        if self._in_transaction:  # all or nothing: savepoints are not needed
             return nullcontext()
         manager: AbstractContextManager[Any] = super().transaction(rollback_on_exit)
         return manager
@@ -152,5 +152,5 @@ class Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]
 
 
 def yoyo_migrations(tree: DbTree) -> dict[str, Any]:
-    # Escaped, because yoyo takes the directory for a pattern.
+    # Escaped, because yoyo treats the directory as a glob pattern.
     return {m.id: m for m in read_migrations(glob.escape(str(tree.root / "migrations")))}

@@ -1,4 +1,4 @@
-"""A database error, told so that a person knows which file it was and what to do."""
+"""Database errors with the file that failed, and a hint."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,14 +9,14 @@ from psycopg import errors
 from pyff.migrate.tree import MigrateError
 
 _HINTS: dict[type[psycopg.Error], str] = {
-    errors.LockNotAvailable: "another session has a lock on what this step changes; it was undone, try again",
-    errors.InsufficientPrivilege: "this is for the role that owns pyff's tables and functions",
+    errors.LockNotAvailable: "another session holds a lock that this step needs; the step was rolled back, try again",
+    errors.InsufficientPrivilege: "run it as the role that owns pyff's tables and functions",
 }
 
 
 @contextmanager
 def explained(what: str, text: str = "") -> Iterator[None]:
-    """`what` is being done; `text` is the file being executed, to name the line of an error in it."""
+    """`what`: the action, for the message; `text`: the file being executed, for the line of an error."""
     try:
         yield
     except psycopg.Error as error:
@@ -24,7 +24,7 @@ def explained(what: str, text: str = "") -> Iterator[None]:
         message = diag.message_primary or str(error).strip()
         if diag.message_detail:
             message += f" ({diag.message_detail})"
-        # The query is the file, or the body of the function in it.
+        # The query is the file, or the body of a function in it.
         start = text.find(diag.internal_query) if diag.internal_query and diag.internal_position else -1
         if start >= 0:
             what += f":{text.count(chr(10), 0, start + int(diag.internal_position or 0)) + 1}"

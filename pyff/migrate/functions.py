@@ -23,21 +23,14 @@ _OURS = r"""
 
 
 def apply_functions(conn: psycopg.Connection[Any], tree: DbTree, place: Place) -> tuple[str, ...]:
-    """
-    Makes functions and views those of the tree. Returns what had to be dropped, be it to come back. A script
-    between the rooms is run in its place, because what comes after it may need it: views show columns that
-    are added by rules. The others are left to `run_scripts`.
-    """
+    """Replaces functions and views with those of the tree. Returns what was dropped, even if it was recreated."""
     conn.execute(statements.TOOLS)
     before: dict[int, str] = dict(conn.execute(_OURS).fetchall())
-    for file in tree.building:
+    for file in tree.objects:
         text = file.sql(place)
         with explained(str(file.path), text):
-            if file.in_room:
-                conn.execute("call pyff__apply(%s, %s)", [file.name, text])
-            else:
-                conn.execute(text.encode())
-    with explained("removing what this release no longer has"):
+            conn.execute("call pyff__apply(%s, %s)", [file.name, text])
+    with explained("removing objects that this release does not have"):
         conn.execute("call pyff__prune(%s)", [[file.name for file in tree.objects]])
     for file in tree.objects:
         with explained(str(file.path), file.sql(place)):
@@ -48,7 +41,7 @@ def apply_functions(conn: psycopg.Connection[Any], tree: DbTree, place: Place) -
 
 
 def drop_functions(conn: psycopg.Connection[Any]) -> None:
-    """All but those that a table's columns or constraints call: they can only go after the table."""
+    """Drops all functions and views, except those that columns or constraints call: drop the tables first."""
     conn.execute(statements.TOOLS)
     conn.execute("call pyff__prune('{}')")
     conn.execute(statements.DROP_TOOLS)

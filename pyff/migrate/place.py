@@ -1,4 +1,4 @@
-"""The two schemas of an installation: that of the callers, and the private one behind it."""
+"""The two schemas of an installation: the callers' schema, and the private one."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from pyff.migrate import statements
 
 @dataclass(frozen=True)
 class Place:
-    """Both names as they are, not quoted."""
+    """Both names, unquoted."""
 
     schema: str = "public"
     private: str = "ff"
@@ -24,7 +24,7 @@ class Place:
 
     @property
     def callers(self) -> str:
-        """The schema of the callers, quoted."""
+        """The callers' schema, quoted."""
         return _identifier(self.schema)
 
     def of(self, name: str) -> str:
@@ -32,16 +32,16 @@ class Place:
         return f"{self.hidden}.{name}"
 
     def enter(self) -> str:
-        """The statements with which a transaction begins that works on these schemas."""
+        """The statements that begin a transaction on these schemas."""
         return _chosen(self.schema, self.private) + statements.PATH
 
     def look_here(self) -> str:
-        """For statements in no transaction. Should a pooler send them to another session, they find no table."""
+        """For statements outside a transaction. If a pooler sends them to another session, they find no table."""
         return f"set search_path = {self.hidden}, pg_temp"
 
 
 def choose(schema: str | None, private: str | None) -> str:
-    """What was asked for, for `preflight.sql`."""
+    """The requested schemas, for `preflight.sql`."""
     return _chosen(schema or "", private or "")
 
 
@@ -49,8 +49,8 @@ def find(
     conn: psycopg.Connection[Any], schema: str | None = None, private: str | None = None
 ) -> Place | None:
     """
-    The place that is asked for; otherwise the first schema of the search_path, and the private schema that says it
-    belongs to it. None: there is no such schema.
+    The requested place; otherwise the first schema of the search_path, and the private schema that its comment assigns
+    to it. None: there is no such schema.
     """
     row = conn.cursor(row_factory=tuple_row).execute(statements.PLACE, {"schema": schema, "private": private})
     found = row.fetchone()
@@ -59,7 +59,7 @@ def find(
 
 def show_private(conn: psycopg.Connection[Any], *, local: bool = False) -> None:
     """
-    Adds the private schema of the first installation to the end of the search_path, for the owner who looks at tables.
+    Appends the private schema of the first installation to the search_path, for owners that read tables.
     `local`: until the end of the transaction.
     """
     cursor = conn.cursor(row_factory=tuple_row)

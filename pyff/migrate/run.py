@@ -17,20 +17,20 @@ from pyff.migrate.place import Place, choose, find
 from pyff.migrate.state import State, Status, read_state, release
 from pyff.migrate.tree import DbTree, MigrateError, shipped
 
-if TYPE_CHECKING:  # yoyo takes its time to load, and the runtime only ever asks for the state
+if TYPE_CHECKING:  # yoyo loads slowly, and the runtime only checks the state
     from pyff.migrate.backend import Backend
 
 _WAIT_S = 300.0
 _POLL_S = 0.1
-_DEADLOCKS = 5  # with sessions at work, in which this one gave way: it is tried again
+_DEADLOCKS = 5  # retries after deadlocks with running sessions
 
 
 @dataclass(frozen=True)
 class Report:
-    """What `migrate` did."""
+    """The result of `migrate`."""
 
     schema: str
-    """The schema of the callers."""
+    """The callers' schema."""
     private_schema: str
     schema_version: int
     applied: tuple[str, ...]
@@ -48,7 +48,7 @@ def migrate(
     db: DbTree | None = None,
 ) -> Report:
     """
-    Installs pyff, or brings it up to this release. Safe to repeat, to run several times at once and to kill.
+    Installs pyff, or upgrades it to this release. Safe to repeat, to run concurrently and to kill.
     `schema`, for the functions and views, is by default the first one of the connection's search_path;
     `private_schema`, for tables and helpers, is the one that belongs to it, or `ff`. `roles=False` creates no roles.
     """
@@ -81,7 +81,7 @@ def _migrate(
                         applied.append(migration.id)
         with explained(""):
             guard.execute(statements.BEGIN_STEP)
-            guard.execute(statements.PATH)  # again: pgcrypto and the private schema are there now
+            guard.execute(statements.PATH)  # again: pgcrypto and the private schema exist now
         differ = state.functions_differ or bool(state.missing)
         dropped = apply_functions(guard, tree, place) if differ else ()
         run_scripts(guard, tree, place)
@@ -101,9 +101,9 @@ def rollback(
     db: DbTree | None = None,
 ) -> tuple[str, ...]:
     """
-    Undoes every migration after `to_version`, and with them the data they hold; 0 undoes all. Functions and
-    views go first: the release that belongs to `to_version` brings its own with its `migrate`. Returns the
-    migrations undone. Roles, pgcrypto and the private schema with yoyo's tables stay.
+    Undoes every migration after `to_version`, deleting its data; 0 undoes all. Functions and views are dropped
+    first: the release of `to_version` installs its own with its `migrate`. Returns the undone migrations. Roles,
+    pgcrypto and the private schema with yoyo's tables stay.
     """
     tree = db or shipped()
     with _guard(dsn, schema, private_schema) as (guard, place), _backend(dsn, place) as backend:
@@ -145,8 +145,8 @@ def render_sql(
     db: DbTree | None = None,
 ) -> str:
     """
-    All that `migrate` would do, as a script for psql. Both leave the same schema and the same records. No database is
-    asked: without a name, the schemas are `public` and `ff`.
+    The actions of `migrate` as a script for psql. Both leave the same schema and the same records. No connection is
+    made: without names, the schemas are `public` and `ff`.
     """
     from pyff.migrate.script import render
 
@@ -157,7 +157,7 @@ def render_sql(
 def check(
     dsn: str, *, schema: str | None = None, private_schema: str | None = None, db: DbTree | None = None
 ) -> State:
-    """Compares the installed schema with this release. Changes nothing."""
+    """Compares the installed schema with this release. Read-only."""
     with explained("cannot check"), psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as conn:
         return read_state(conn, db or shipped(), find(conn, schema, private_schema))
 
@@ -167,8 +167,8 @@ def _guard(
     dsn: str, schema: str | None, private: str | None
 ) -> Iterator[tuple[psycopg.Connection[Any], Place]]:
     """
-    A connection whose open transaction says: a migration of this schema is running. It must not touch one of
-    our tables before the migrations are done, or they would wait for its locks.
+    A connection whose open transaction marks a running migration of this schema. It must not touch our tables before
+    the migrations are done, or they would wait for its locks.
     """
     with explained("cannot connect"):
         guard = psycopg.connect(dsn, prepare_threshold=None, row_factory=tuple_row)
@@ -178,7 +178,7 @@ def _guard(
         with explained(""):
             guard.execute(choose(schema, private).encode())
             guard.execute(statements.PREFLIGHT)
-            place = find(guard, schema, private) or Place()  # preflight has made sure of it
+            place = find(guard, schema, private) or Place()  # preflight has checked it
             guard.execute(place.enter().encode())
             guard.execute(statements.BEGIN_STEP)
             deadline = time.monotonic() + _WAIT_S
@@ -205,7 +205,7 @@ def _create_private_schema(backend: "Backend") -> None:
 
 
 def _create_roles(backend: "Backend") -> tuple[str, ...]:
-    """In a short transaction of its own: a migration of another database may have to wait for it."""
+    """Runs in its own short transaction: a migration of another database may wait for it."""
     query = r"select rolname from pg_roles where rolname like 'ff\_%' order by rolname"
     with backend.transaction():
         before = backend.connection.execute(query).fetchall()
@@ -215,7 +215,7 @@ def _create_roles(backend: "Backend") -> tuple[str, ...]:
 
 def _settled_state(backend: "Backend", tree: DbTree) -> State:
     with explained("yoyo's tables"):
-        applied = backend.applied()  # first: it waits for what a killed run left at work on the server
+        applied = backend.applied()  # first: it waits for statements that a killed run left on the server
     with explained("pyff's tables"):
         state = read_state(backend.connection, tree, backend.place)
         by_yoyo = [m for m in tree.migrations if m.id in applied and m.id in state.missing]

@@ -1,4 +1,4 @@
-"""The same installation as one script for psql."""
+"""The installation as one script for psql."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -74,14 +74,14 @@ _UTC_NOW = _Expression("(clock_timestamp() at time zone 'utc')")
 
 
 class _Recorder(Backend):
-    """Lets yoyo say what it would send, without a connection."""
+    """Records the statements that yoyo would send, without a connection."""
 
     def __init__(self) -> None:
         self.migration_table = default_migration_table
         self._sent: list[str] = []
 
     def taken(self) -> str:
-        """What was said since the last time."""
+        """The statements since the last call."""
         said, self._sent = self._sent, []
         return "".join(f"{statement.strip()};\n" for statement in said)
 
@@ -92,7 +92,7 @@ class _Recorder(Backend):
         return self
 
     def fetchone(self) -> None:
-        """There are no rows in an empty database."""
+        """No rows, as in an empty database."""
 
     def list_tables(self, **_: object) -> list[str]:
         return []
@@ -143,7 +143,7 @@ def _parts(tree: DbTree, place: Place, roles: bool) -> Iterator[str]:
         yoyo.log_migration(plan, "apply")
         yoyo.mark_one(plan, log=False)
         records = yoyo.taken()
-        # Outside the condition: the yoyo command may have applied it, which does not write this record.
+        # Outside the condition: the yoyo command may have applied it, without this record.
         recorded = _filled(statements.RECORD, migration.version, migration.id, migration.sha256)
         marks = place.of("_yoyo_migration")
         pending = f"not exists (select from {marks} where migration_id = {_literal(migration.id)})"
@@ -165,9 +165,7 @@ def _parts(tree: DbTree, place: Place, roles: bool) -> Iterator[str]:
             statements.TOOLS,
             *(
                 f"call pyff__apply({_literal(file.name)}, {_dollar_quoted(file.sql(place))});"
-                if file.in_room
-                else file.sql(place)
-                for file in tree.building
+                for file in tree.objects
             ),
             f"call pyff__prune({_literal([file.name for file in tree.objects])});",
             *(f"call pyff__validate({_literal(file.name)});" for file in tree.objects),

@@ -1,4 +1,4 @@
-"""How an installed schema relates to the files of this release."""
+"""Compares an installed schema with the files of this release."""
 
 import re
 from dataclasses import dataclass
@@ -25,15 +25,15 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class State:
-    """The answer of `check`. `str(state)` is one line for people."""
+    """The result of `check`. `str(state)` is one line for people."""
 
     status: Status
     schema: str
-    """The schema of the callers."""
+    """The callers' schema."""
     private_schema: str
-    """The schema of tables and helpers, present or to be."""
+    """The schema of tables and helpers, existing or not."""
     version: int
-    """The newest migration in the database; 0 when pyff is not installed."""
+    """The newest migration in the database; 0 if pyff is not installed."""
     needs: int
     """The newest migration of this release."""
     missing: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class State:
     pyff_version: str = ""
     """The release whose functions are installed."""
     elsewhere: str = ""
-    """Not installed in this schema, but in this one, which comes later in the search_path."""
+    """If pyff is not installed in `schema`: a later schema of the search_path that has it."""
 
     def __str__(self) -> str:
         where = f"schema {self.schema}: "
@@ -70,9 +70,9 @@ class SchemaGap(Failure):
 
 
 def read_state(conn: psycopg.Connection[Any], tree: DbTree, place: Place | None) -> State:
-    """Compares; changes nothing. The connection should be in autocommit, so that no lock outlives a query."""
+    """Compares, read-only. The connection should be in autocommit, so that locks end with each query."""
     if place is None:
-        raise MigrateError("there is no schema to look into: search_path names none that exists")
+        raise MigrateError("search_path contains no existing schema")
     cursor = conn.cursor(row_factory=tuple_row)
     if cursor.execute(INSTALLED, vars(place)).fetchone() != (True,):
         everything = tuple(m.id for m in tree.migrations)
@@ -125,7 +125,7 @@ def read_state(conn: psycopg.Connection[Any], tree: DbTree, place: Place | None)
 
 
 def release(version: str) -> tuple[int, ...]:
-    """1.2.0rc1 and 1.2.0 are the same release here: only the leading numbers count."""
+    """The leading numbers of a version: 1.2.0rc1 and 1.2.0 are the same release here."""
     match = re.match(r"\d+(\.\d+)*", version)
     return tuple(map(int, match[0].split("."))) if match else ()
 
@@ -139,7 +139,7 @@ _NOT_INSTALLED = "pyff is not installed in this database, or not in a schema on 
 
 
 def require_current(conn: psycopg.Connection[Any]) -> None:
-    """Refuses, with SchemaGap, a schema older than this release. One query; any ff_ role may run it."""
+    """Raises SchemaGap if the schema is older than this release. One query; any ff_ role may run it."""
     try:
         row = conn.cursor(row_factory=tuple_row).execute(_ASK).fetchone()
     except psycopg.Error as error:
@@ -158,8 +158,8 @@ async def require_current_async(conn: psycopg.AsyncConnection[Any]) -> None:
 
 def judge(row: tuple[int | None, str | None, str | None] | None, tree: DbTree | None = None) -> None:
     """
-    `row` is the answer to `_ASK`. A newer database is accepted, because releases only add. An older
-    one is not, nor one with other functions that this or an older release brought.
+    `row` is the result of `_ASK`. A newer database is accepted, because releases only add. An older one is rejected,
+    and one with different functions of this or an older release.
     """
     tree = tree or shipped()
     version, sha256, pyff_version = row or (None, None, None)

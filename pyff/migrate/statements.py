@@ -1,4 +1,4 @@
-"""The SQL that both ways to migrate share: `pyff migrate` sends it, `pyff migrate --sql` prints it."""
+"""The SQL shared by `pyff migrate`, which sends it, and `pyff migrate --sql`, which prints it."""
 
 from importlib.resources import files
 from typing import Final
@@ -35,22 +35,21 @@ drop procedure pyff__drop(regclass, oid);
 drop function pyff__home(regclass, text);
 """
 
-# Asked for again and again rather than waited for: a session that waits inside a statement has a snapshot,
-# and CREATE INDEX CONCURRENTLY in the migration it waits for would in turn wait for that. For the same reason
-# it has no bound parameter (an open portal keeps its snapshot). The lock ends with the transaction, because a
-# session's lock would stay behind on a pooler's connection.
+# Polled rather than waited for: a session that waits inside a statement has a snapshot, and CREATE INDEX CONCURRENTLY
+# in the running migration would wait for that snapshot. For the same reason it has no bound parameter (an open portal
+# keeps its snapshot). The lock ends with the transaction, because a session lock would remain on a pooler's connection.
 TRY_LOCK: Final = (
     "select pg_try_advisory_xact_lock(hashtext('pyff ' || current_setting('pyff.private_schema')), 1)"
 )
 
-# The schemas of the search_path that have an installation, in its order.
+# The schemas of the search_path that have an installation, in order.
 INSTALLATIONS: Final = f"""\
 select quote_ident(s.name), s.name::text
   from unnest(current_schemas(false)) with ordinality s (name, place)
  where exists ({_INSTALLED})
  order by s.place"""  # noqa: S608
 
-# Both schemas, as asked for or found.
+# Both schemas, as requested or found.
 PLACE: Final = f"""\
 select s.name::text,
        coalesce(%(private)s,
@@ -69,7 +68,7 @@ insert into ff_schema_version (version, applied_at_ms, migration, sha256)
 values (%s, (extract(epoch from clock_timestamp()) * 1000)::bigint, %s, %s)
 on conflict do nothing"""
 
-# Of ff_schema_state s: a migration was applied after the functions. It may have dropped a view that was in its way.
+# Of ff_schema_state s: a migration was applied after the functions. It may have dropped a dependent view.
 MIGRATED_SINCE: Final = "exists (select from ff_schema_version v where v.applied_at_ms > s.applied_at_ms)"
 
 FORGET: Final = "delete from ff_schema_version where version = %s"
@@ -84,6 +83,6 @@ on conflict (id) do update
 
 
 def state_of_functions(state: str, versions: str) -> str:
-    """Which functions are installed, read from these tables."""
+    """The query for the installed functions, on these tables."""
     since = MIGRATED_SINCE.replace("ff_schema_version", versions)
     return f"select s.functions_sha256, s.pyff_version, {since} from {state} s"  # noqa: S608

@@ -3,6 +3,7 @@
 import functools
 import hashlib
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,8 @@ _FOR_CALLERS = re.compile(
     re.MULTILINE,
 )
 _MIGRATION = re.compile(r"(\d{4})\.[a-z0-9_]+")
+# An object begins with the comment above it.
+_OBJECT = re.compile(r"^(?:--.*\n)*create or replace (function|procedure|view) ([a-z0-9_]+)", re.MULTILINE)
 
 
 class MigrateError(Failure):
@@ -41,12 +44,12 @@ class Migration:
 
 @dataclass(frozen=True)
 class SqlFile:
-    """`db/functions/<room>/<name>.sql` creates or replaces the function or view `name`."""
+    """What creates or replaces the function or view `name`: a part of a file of `db/functions/<noun>`; or a script."""
 
     name: str
     path: Path
     text: str
-    in_room: bool = True
+    kind: str = "script"
 
     def sql(self, place: Place) -> str:
         """
@@ -62,24 +65,11 @@ class DbTree:
 
     root: Path
     migrations: tuple[Migration, ...]
-    files: tuple[SqlFile, ...]
-    """Of db/functions, in the order in which they are applied: that of their names."""
+    objects: tuple[SqlFile, ...]
+    """Functions, then views, each by path: bodies are checked when all exist, but a view needs what it names."""
+    scripts: tuple[SqlFile, ...]
+    """The files at the top of db/functions, by name: they run after all objects, every time."""
     functions_sha256: str
-
-    @property
-    def objects(self) -> tuple[SqlFile, ...]:
-        return tuple(file for file in self.files if file.in_room)
-
-    @property
-    def scripts(self) -> tuple[SqlFile, ...]:
-        """Files that lie in no room define no object: rules and grants, run every time."""
-        return tuple(file for file in self.files if not file.in_room)
-
-    @property
-    def building(self) -> tuple[SqlFile, ...]:
-        """The objects, and the scripts before the last of them."""
-        last = max((n for n, file in enumerate(self.files) if file.in_room), default=-1)
-        return self.files[: last + 1]
 
     @property
     def version(self) -> int:
@@ -89,19 +79,20 @@ class DbTree:
     def load(root: Path) -> "DbTree":
         functions = root / "functions"
         paths = {path.relative_to(functions).as_posix(): path for path in functions.rglob("*.sql")}
-        files = {
-            name: SqlFile(path.stem, path, _read(path), "/" in name) for name, path in sorted(paths.items())
-        }
-        tree = DbTree(
+        texts = {name: _read(path) for name, path in sorted(paths.items())}
+        objects = [
+            part for name, text in texts.items() if "/" in name for part in _objects(paths[name], text)
+        ]
+        _refuse_bad_names(objects)
+        return DbTree(
             root=root,
             migrations=tuple(_migrations(root / "migrations")),
-            files=tuple(files.values()),
-            functions_sha256=_sha256(
-                "".join(f"{name}\n{len(f.text)}\n{f.text}" for name, f in files.items())
+            objects=tuple(sorted(objects, key=lambda file: file.kind == "view")),
+            scripts=tuple(
+                SqlFile(paths[n].stem, paths[n], text) for n, text in texts.items() if "/" not in n
             ),
+            functions_sha256=_sha256("".join(f"{name}\n{len(text)}\n{text}" for name, text in texts.items())),
         )
-        _refuse_bad_names(tree.objects)
-        return tree
 
 
 @functools.cache
@@ -126,14 +117,33 @@ def _migrations(directory: Path) -> list[Migration]:
     return found
 
 
-def _refuse_bad_names(objects: tuple[SqlFile, ...]) -> None:
+def _objects(path: Path, text: str) -> list[SqlFile]:
+    """The objects that a file defines, one after the other; each text keeps the numbers of its lines."""
+    found = list(_OBJECT.finditer(text))
+    if not found:
+        raise MigrateError(f"{path}: the file defines no function or view")
+    starts = [0, *(match.start() for match in found[1:])]
+    ends = [*starts[1:], len(text)]
+    return [
+        SqlFile(match[2], path, "\n" * text.count("\n", 0, start) + text[start:end], match[1])
+        for match, start, end in zip(found, starts, ends, strict=True)
+    ]
+
+
+def _refuse_bad_names(objects: Collection[SqlFile]) -> None:
+    """Helpers stand in any file; a public function or view begins the file that is named after it."""
     seen: dict[str, Path] = {}
     for file in objects:
         if not re.fullmatch(r"ff_[a-z0-9_]+", file.name):
-            raise MigrateError(f"{file.path}: the file is not named after an ff_ function or ff_v_ view")
+            raise MigrateError(f"{file.path}: {file.name} is not the name of an ff_ function or ff_v_ view")
         if file.name in seen:
             raise MigrateError(f"{file.path}: {seen[file.name]} defines the same name")
+        if not file.name.startswith("ff__") and file.path.stem != file.name:
+            raise MigrateError(f"{file.path}: the file is not named after {file.name}, which it defines")
         seen[file.name] = file.path
+    for path in {file.path for file in objects}:
+        if path.stem.startswith("ff_") and seen.get(path.stem) != path:
+            raise MigrateError(f"{path}: the file does not define {path.stem}, after which it is named")
 
 
 def _read(path: Path) -> str:

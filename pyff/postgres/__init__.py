@@ -1,7 +1,7 @@
-"""A PostgreSQL of our own: found, started and stopped without the help of the system.
+"""The embedded PostgreSQL: found, started and stopped without system services.
 
-`start`, `stop` and `status` handle the kept server (durable, one per PYFF_HOME), `temporary` makes a
-throw-away one. PYFF_DSN names a server that somebody else runs; then none is started.
+`start`, `stop` and `status` manage the durable server (one per PYFF_HOME), `temporary` starts a throw-away one.
+PYFF_DSN names an external server; then none is started.
 """
 
 from pyff.postgres.binaries import Binaries, find

@@ -1,6 +1,6 @@
-"""Running PostgreSQL's programs: as ourselves, or, because they refuse root, as a lesser account.
+"""Runs PostgreSQL's programs: as the current user or, since they refuse root, as an unprivileged account.
 
-Only the programs change the account, never Python: its own files may lie where that account cannot look.
+Only the programs change the account, not Python: that account may not be able to read Python's files.
 """
 
 import errno
@@ -21,17 +21,17 @@ class Account:
     name: str
     uid: int
     gid: int
-    dropped: bool  # True: we are root and have to become it
+    dropped: bool  # True: the process is root and must switch to it
 
     def give(self, path: Path) -> None:
-        """Hands a file or directory that we made to the account that the server runs as."""
+        """Changes the owner of a file or directory to the account of the server."""
         if self.dropped:
             os.chown(path, self.uid, self.gid)
 
     def run(
         self, command: Sequence[str | Path], env: Mapping[str, str], timeout: float = 120
     ) -> subprocess.CompletedProcess[str]:
-        """Runs one of PostgreSQL's programs in a clean environment; its output comes back as one text."""
+        """Runs one of PostgreSQL's programs in a clean environment; returns its output as one text."""
         become = self.dropped
         try:
             return subprocess.run(
@@ -44,7 +44,7 @@ class Account:
                 errors="replace",
                 timeout=timeout,
                 check=False,
-                cwd="/",  # ours may be unreadable for the account
+                cwd="/",  # the current directory may be unreadable for the account
                 umask=0o077,
                 user=self.uid if become else None,
                 group=self.gid if become else None,
@@ -55,7 +55,7 @@ class Account:
         except OSError as error:
             if self.dropped and error.errno in (errno.EPERM, errno.EINVAL):
                 raise PgError(
-                    f"root may not become the account {self.name!r} here (no CAP_SETUID and CAP_SETGID), "
+                    f"root cannot switch to the account {self.name!r} here (no CAP_SETUID and CAP_SETGID), "
                     "and PostgreSQL refuses to run as root",
                     hint=f"run as an ordinary user, {OWN_SERVER}",
                 ) from error
@@ -63,7 +63,7 @@ class Account:
 
 
 def current() -> Account:
-    """The account that PostgreSQL's programs run as."""
+    """The account of PostgreSQL's programs."""
     if os.geteuid() != 0:
         try:
             name = pwd.getpwuid(os.geteuid()).pw_name
@@ -83,7 +83,7 @@ def current() -> Account:
         if entry.pw_uid == 0:
             raise PgError(f"PYFF_PG_USER={name} is root, which PostgreSQL refuses to run as")
         account = Account(name, entry.pw_uid, entry.pw_gid, dropped=True)
-        account.run(["/bin/sh", "-c", ":"], {})  # says so if we may not become it
+        account.run(["/bin/sh", "-c", ":"], {})  # raises if the switch is not permitted
         return account
     if wanted:
         raise PgError(f"PYFF_PG_USER={wanted}: no such account")
@@ -94,6 +94,6 @@ def current() -> Account:
 
 
 def _environment() -> dict[str, str]:
-    """No PG*, LC_* or PYTHON* of ours may reach the server; where libraries are found, may."""
+    """The environment without PG*, LC_* and PYTHON*, which must not affect the server; library paths are kept."""
     kept = {k: v for k, v in os.environ.items() if k in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")}
     return {**kept, "PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}

@@ -1,4 +1,4 @@
-"""Finding PostgreSQL's programs: PYFF_PG_BIN, else the embedded ones, else what the system has."""
+"""Finds PostgreSQL's programs: PYFF_PG_BIN, else the embedded ones, else those of the system."""
 
 import glob
 import os
@@ -29,7 +29,7 @@ _SYSTEM = (
 
 @dataclass(frozen=True)
 class Binaries:
-    """PostgreSQL's programs, known to run under `account` and to come with pgcrypto."""
+    """PostgreSQL's programs, checked to run as `account` and to have pgcrypto."""
 
     bindir: Path
     version: str
@@ -43,7 +43,7 @@ class Binaries:
 
 
 def find() -> Binaries:
-    """The first candidate that serves; otherwise a PgError that names every candidate and what was wrong."""
+    """The first usable candidate; otherwise a PgError with every candidate and its error."""
     account = accounts.current()
     refusals: list[str] = []
 
@@ -93,7 +93,7 @@ def _system() -> Iterator[Path]:
 
 
 def _number(bindir: Path) -> float:
-    """The version, as its directory's name tells it."""
+    """The version in the name of the directory."""
     numbers = re.findall(r"\d+(?:\.\d+)?", str(bindir))
     return float(numbers[-1]) if numbers else 0
 
@@ -105,10 +105,10 @@ def _examine(bindir: Path, source: Source, account: Account, env: dict[str, str]
     try:
         result = account.run([bindir / "postgres", "--version"], env or {}, timeout=30)
     except OSError as error:
-        raise PgError(f"postgres cannot be run by the account {account.name!r}: {error.strerror}") from error
+        raise PgError(f"the account {account.name!r} cannot run postgres: {error.strerror}") from error
     version = re.search(r"\(PostgreSQL\) (\d+)[.\w]*", result.stdout)
     if result.returncode != 0 or not version:
-        raise PgError(f"postgres --version says: {result.stdout.strip()[:300]}")
+        raise PgError(f"postgres --version printed: {result.stdout.strip()[:300]}")
     if int(version[1]) < OLDEST:
         raise PgError(f"PostgreSQL {version[0].split()[1]} is too old, {OLDEST} or newer is needed")
     if not any(

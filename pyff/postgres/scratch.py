@@ -1,4 +1,4 @@
-"""A server for tests and benches: its own directory, no port, gone with the process that asked for it."""
+"""A server for tests and benchmarks: its own directory, no port, removed with the process that started it."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ _FAST: dict[str, str | int | float | bool] = {
 
 
 class TemporaryServer:
-    """Runs until `close`, the end of the `with`, or the end of this process, be it SIGKILL."""
+    """Runs until `close`, the end of the `with`, or the end of this process, even by SIGKILL."""
 
     def __init__(self, directory: Path, binaries: Binaries, reaper: Reaper, dsn: str) -> None:
         self.dsn = dsn
@@ -53,15 +53,15 @@ class TemporaryServer:
 
 
 def temporary(*, where: Path | None = None, **settings: str | int | float | bool) -> TemporaryServer:
-    """Starts a throw-away server. `settings` are PostgreSQL's; durability is off unless they say otherwise.
+    """Starts a throw-away server. `settings` are PostgreSQL's; durability is off by default.
 
-    The data lies in memory if there is room, except with fsync on, which would measure nothing there.
+    The data is in memory if there is room, except with fsync on, which has no effect there.
     """
     binaries = programs.find()
     chosen = {**_FAST, **settings}
     durable = chosen["fsync"] in (True, "on", 1, "1", "true", "yes")
     directory = _directory(where or _parent(durable=durable), binaries)
-    reaper = Reaper(directory=str(directory))  # first: from here on nothing can be left behind
+    reaper = Reaper(directory=str(directory))  # first: it removes everything from here on
     try:
         data = directory / "data"
         cluster.initialize(data, binaries, sync=durable)

@@ -1,4 +1,4 @@
-"""For your own tests: run what is queued, here and now, and move the clock.
+"""For your own tests: run queued work synchronously, and move the clock.
 
     from pyff.testing import advance, drain
 

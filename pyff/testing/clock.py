@@ -1,4 +1,4 @@
-"""The clock of the engine, in a test's database: all of it reads ff_now_ms()."""
+"""Controls the clock of the engine in a test database: all its functions read ff_now_ms()."""
 
 import re
 from typing import Any, LiteralString
@@ -10,10 +10,10 @@ _RUNNING = "select floor(extract(epoch from clock_timestamp()) * 1000)::bigint"
 
 
 def advance(conn: Connection[Any], ms: int) -> int:
-    """Moves the clock forward, for everybody who uses this database, and returns the new time. It goes on running,
-    unless it was frozen. In a transaction that is rolled back, the clock is as it was.
+    """Moves the clock forward, for all sessions of this database, and returns the new time. The clock keeps running,
+    unless it was frozen. A rollback undoes the change.
 
-    The login has to own the schema of the engine. Never do this to a database that matters.
+    The login must own the schema of the engine. Use it only on test databases.
     """
     moment, offset = _read(conn)
     _write(conn, moment if moment is None else moment + ms, offset if moment is not None else offset + ms)
@@ -21,14 +21,14 @@ def advance(conn: Connection[Any], ms: int) -> int:
 
 
 def freeze(conn: Connection[Any], at_ms: int | None = None) -> int:
-    """Stops the clock, now or at a given time: from here on only `advance` moves it."""
+    """Stops the clock, now or at a given time: only `advance` moves it then."""
     moment = _now(conn) if at_ms is None else at_ms
     _write(conn, moment, 0)
     return moment
 
 
 def unfreeze(conn: Connection[Any]) -> None:
-    """The real time again."""
+    """Restores the real time."""
     _write(conn, None, 0)
 
 
@@ -37,7 +37,7 @@ def _now(conn: Connection[Any]) -> int:
 
 
 def _read(conn: Connection[Any]) -> tuple[int | None, int]:
-    """The frozen time, and how far a running clock is ahead."""
+    """The frozen time, and the offset of a running clock."""
     (source,) = _one(conn, "select prosrc from pg_proc where oid = 'ff_now_ms()'::regprocedure")
     found = re.search(r"/\* pyff.testing (frozen|ahead) (-?\d+) \*/", source)
     if found is None:
@@ -49,7 +49,7 @@ def _write(conn: Connection[Any], moment: int | None, offset: int) -> None:
     body = f"{_RUNNING} + {offset} /* pyff.testing ahead {offset} */"
     if moment is not None:
         body = f"select {moment}::bigint /* pyff.testing frozen {moment} */"
-    # Where the engine is, which may not be where this connection creates things.
+    # The schema of the engine, which may not be the current schema of this connection.
     (schema,) = _one(
         conn,
         """select n.nspname from pg_proc p join pg_namespace n on n.oid = p.pronamespace

@@ -1,4 +1,4 @@
-"""A worker for tests: one thread, one connection, and it ends when there is nothing left to do."""
+"""A worker for tests: one thread, one connection; it returns when no work is left."""
 
 import asyncio
 import threading
@@ -22,13 +22,22 @@ from pyff.async_engine import AsyncEngine
 from pyff.engine import Engine
 from pyff.engine_error import EngineError
 from pyff.statement import Statement
-from pyff.worker.execute import COMPLETE, FAIL, PUT_OFF, classify, give_up, judge, unstorable, why_put_off
+from pyff.worker.execute import (
+    COMPLETE,
+    FAIL,
+    PUT_OFF,
+    classify,
+    fail_put_off,
+    fail_unstorable,
+    set_outcome,
+    why_put_off,
+)
 from pyff.worker.put_off import arguments, put_off
 
 T = TypeVar("T")
 
 LEASE_MS = 86_400_000
-"""Nobody renews here, and a test may sit in a debugger."""
+"""Leases are not renewed here, and a test may pause in a debugger."""
 PASSING = (
     "sweep_attempt_timeouts",
     "sweep_deadlines",
@@ -42,12 +51,12 @@ PASSING = (
     "sweep_budget_breaches",
     "fire_schedules",
 )
-"""The steps of maintenance by which time moves work. What a test may want to look at is not trimmed."""
+"""The maintenance steps that apply time-based transitions. Nothing is trimmed: a test may inspect it."""
 
 
 @dataclass(slots=True)
 class Drained:
-    """What `drain` did: how many runs, and the executions by what became of them."""
+    """The result of `drain`: the number of runs, and the executions by outcome."""
 
     runs: int = 0
     completed: list[str] = field(default_factory=list)
@@ -68,14 +77,13 @@ def drain(
     most: int = 10_000,
     reraise: bool = False,
 ) -> Drained:
-    """Runs what is ready, in this thread and on this connection, until nothing is left: children, retries that are due
-    and resumed tasks included. Timeouts, deadlines and schedules that are due take effect, as with a worker. Time does
-    not pass by itself; `advance` the clock and drain again.
+    """Runs all ready work, in this thread and on this connection, until nothing is left, including children, due
+    retries and resumed tasks. Due timeouts, deadlines and schedules take effect, as with a worker. Delays are not
+    waited for: `advance` the clock and drain again.
 
-    If the connection is in a transaction everything happens inside it, to be rolled back by the test. `capabilities`:
-    by default everything that any task needs. `reraise`: the first exception of a task is raised here. More than `most`
-    runs are taken for a task that never comes to rest. Leases last a day: that long after a task that played a crash
-    with SystemExit, it is taken over.
+    If the connection is in a transaction, all work happens inside it, and the test can roll it back. `capabilities`: by
+    default all that any task needs. `reraise`: raise the first exception of a task. `most`: the limit of runs, against
+    tasks that never end. Leases last a day: then a task that simulated a crash with SystemExit is reclaimed.
     """
     engine = _Inline(conn)
     needed = {need for task in app.tasks.values() for need in task.options.needs}
@@ -99,7 +107,7 @@ def drain(
                 report.runs += 1
                 if report.runs > most:
                     raise RuntimeError(
-                        f"still not done after {most} runs, the last one of {row.execution_kind!r}"
+                        f"work is left after {most} runs, the last one of {row.execution_kind!r}"
                     )
                 run = Run(
                     row.handle,
@@ -135,14 +143,14 @@ def _execute(app: App, run: Run, engine: "_Inline") -> None:
             signature, fn = task.signature, task.fn  # type: ignore[union-attr]
             value = fn(context, *args) if signature.wants_context else fn(*args)
         if run.lost is not None or run.paused:
-            judge(run, Paused())
+            set_outcome(run, Paused())
         else:
             run.result = task.signature.result.encode(value)  # type: ignore[union-attr]
             run.outcome = COMPLETE
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
-        judge(run, error)
+        set_outcome(run, error)
 
 
 async def _coroutine(task: Task[*tuple[Any, ...], Any], run: Run, engine: "_Inline") -> object:
@@ -157,7 +165,7 @@ def _run_coroutine(make: Callable[[], Any]) -> object:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(_awaited(make))
-    # Inside a running loop: an async test.
+    # Called inside a running loop, by an async test.
 
     box: list[Any] = []
 
@@ -188,7 +196,7 @@ def _report(app: App, run: Run, engine: Engine, report: Drained) -> None:
             run.progress_before = (found and found.progress_message) or ""
         next_one = put_off(run.progress_before, why_put_off(run))
         if next_one.number > app.max_put_offs:
-            give_up(run, app.max_put_offs)
+            fail_put_off(run, app.max_put_offs)
     if run.error is not None and not isinstance(run.error, Paused):
         report.errors.append(run.error)
     try:
@@ -202,7 +210,7 @@ def _report(app: App, run: Run, engine: Engine, report: Drained) -> None:
                 report.completed.append(run.execution_id)
             except PayloadTooLarge as error:
                 report.errors.append(error)
-                unstorable(run, str(error))
+                fail_unstorable(run, str(error))
         if run.outcome == FAIL:
             reason, classification, category = classify(run)
             answer = engine.fail(run.handle, reason=reason, classification=classification, category=category)
@@ -220,7 +228,7 @@ def _report(app: App, run: Run, engine: Engine, report: Drained) -> None:
 
 
 class _Inline(Engine):
-    """The caller's connection. In a transaction, a call that is refused must not spoil what was done before it."""
+    """The engine on the caller's connection. In a transaction, each call has a savepoint: an error undoes only it."""
 
     def __init__(self, conn: Connection[Any]) -> None:
         super().__init__(conn, check_schema=False)
@@ -236,7 +244,7 @@ class _Inline(Engine):
 
 
 class _Awaitable:
-    """The same engine for async tasks: its methods answer at once, and can be awaited."""
+    """The same engine for async tasks: its methods run synchronously, and can be awaited."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -260,7 +268,7 @@ class _Awaitable:
 
 
 class _AwaitableConnection:
-    """The test's connection as an async task sees one: the same methods, which can be awaited."""
+    """The test's connection for async tasks: the same methods, which can be awaited."""
 
     def __init__(self, real: Any) -> None:  # noqa: ANN401
         self.real = real

@@ -2,9 +2,9 @@
 
     pytest_plugins = ["pyff.testing.plugin"]
 
-One server is started per run (or PYFF_TEST_DSN names one, for a login that may create databases), one database is
-migrated, and every test that asks for it gets a fresh copy. Add what your own tests need to the copy's original by
-overriding `pyff_prepare` there: all modules share one original.
+One server is started per run (or PYFF_TEST_DSN names one, for a login that may create databases), one template database
+is migrated, and every test that uses the fixtures gets a copy. To add your own tables to the template, override
+`pyff_prepare` in conftest.py: all modules share one template.
 """
 
 import os
@@ -26,7 +26,7 @@ from pyff.testing.drain import Drained, drain
 
 
 class Kit:
-    """A database of this test's own, and what to do with it."""
+    """The test's own database."""
 
     def __init__(self, dsn: str, conn: psycopg.Connection[Any], engine: Engine) -> None:
         self.dsn = dsn
@@ -41,7 +41,7 @@ class Kit:
         capabilities: Iterable[str] | None = None,
         reraise: bool = False,
     ) -> Drained:
-        """Runs what is ready until nothing is left; see pyff.testing.drain."""
+        """Runs all ready work; see pyff.testing.drain."""
         return drain(app, self.conn, lanes=lanes, capabilities=capabilities, reraise=reraise)
 
     def advance(self, ms: int) -> int:
@@ -51,7 +51,7 @@ class Kit:
 
 @pytest.fixture(scope="session")
 def pyff_server() -> Iterator[str]:
-    """The DSN of a server on which databases may be created."""
+    """The DSN of a server where the login may create databases."""
     given = os.environ.get("PYFF_TEST_DSN")
     if given:
         yield given
@@ -66,16 +66,16 @@ def pyff_server() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def pyff_prepare() -> Callable[[str], None]:
-    """Override it to create your own tables once: it gets the DSN of the database that all tests copy."""
+    """Override it to create your own tables once: it gets the DSN of the template database."""
     return lambda dsn: None
 
 
 @pytest.fixture(scope="session")
 def pyff_template(pyff_server: str, pyff_prepare: Callable[[str], None]) -> Iterator[str]:
-    """The name of a migrated database."""
+    """The name of the migrated template database."""
     with _database(pyff_server) as name:
         dsn = make_conninfo(pyff_server, dbname=name)
-        with psycopg.connect(pyff_server) as guard:  # roles belong to the server: not two at once
+        with psycopg.connect(pyff_server) as guard:  # roles belong to the server: migrate one at a time
             guard.execute("select pg_advisory_xact_lock(1885959783)")
             migrate(dsn)
         pyff_prepare(dsn)
@@ -84,20 +84,20 @@ def pyff_template(pyff_server: str, pyff_prepare: Callable[[str], None]) -> Iter
 
 @pytest.fixture
 def pyff_dsn(pyff_server: str, pyff_template: str) -> Iterator[str]:
-    """The DSN of a database that nobody else uses. It is dropped after the test."""
+    """The DSN of a database for this test only. It is dropped after the test."""
     with _database(pyff_server, pyff_template) as name:
         yield make_conninfo(pyff_server, dbname=name)
 
 
 @pytest.fixture
 def pyff_kit(pyff_dsn: str) -> Iterator[Kit]:
-    """`drain` and `advance`, a connection in autocommit mode, and an engine, on a database of this test's own."""
+    """`drain` and `advance`, a connection in autocommit mode, and an engine, on the test's own database."""
     with psycopg.connect(pyff_dsn, autocommit=True) as conn, Engine(pyff_dsn) as engine:
         yield Kit(pyff_dsn, conn, engine)
 
 
 class _database:  # noqa: N801
-    """A database that exists inside the `with`."""
+    """A database that exists during the `with` block."""
 
     def __init__(self, server: str, template: str | None = None) -> None:
         self._server = server

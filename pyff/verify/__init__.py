@@ -1,8 +1,8 @@
-"""Compares what clients were told with what the database holds.
+"""Compares recorded client histories with the database.
 
-Clients write down every call before they make it and every answer before they act on it (`Recorder`); `load` reads
-these histories back, `check` compares them with the database and yields what cannot be. A call whose answer was lost
-may have happened or not: either is fine, anything else is a violation.
+Clients record every call before it is sent and every result before they use it (`Recorder`); `load` reads these
+histories, `check` compares them with the database and yields violations. A call whose result was lost may have taken
+effect or not: both are valid, anything else is a violation.
 """
 
 from pyff.verify.check import check

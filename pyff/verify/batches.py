@@ -1,10 +1,10 @@
-"""Calls about many things at once, as the calls about one thing that they stand for."""
+"""Splits batch calls into the single calls they are equivalent to."""
 
 from collections.abc import Iterator, Sequence
 
 from pyff.verify.history import Call, Row
 
-# Function: what it stands for, and its lists with the argument that each item of them would be.
+# Batch function: the single function, and the list arguments with the corresponding single argument.
 BATCHES = {
     "ff_complete_many": ("ff_complete", {"handles": "handle", "results": "result"}),
     "ff_renew_many": ("ff_renew", {"handles": "handle"}),
@@ -16,7 +16,7 @@ BATCHES = {
 
 
 def unfold(calls: Sequence[Call]) -> Iterator[Call]:
-    """Every call, and after a batch its parts: each with its own answer, an item that was refused as a refusal."""
+    """Every call, and after a batch its single calls: each with its own result, a rejected item with its error."""
     for call in calls:
         yield call
         if call.function not in BATCHES:

@@ -1,4 +1,4 @@
-"""The comparison: every rule over one history and one snapshot."""
+"""Applies every rule to one history and one snapshot."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -58,10 +58,10 @@ CLOCK_RULES = (
 def check(
     conn: psycopg.Connection[Any], calls: Sequence[Call], *, clocks: bool = True
 ) -> Iterator[Violation]:
-    """What clients were told and the database does not bear out, and what the database itself must not hold.
+    """Contradictions between the client histories and the database, and broken invariants of the database.
 
-    `conn` is the owner's: tables are read. Check before anything is trimmed. Without `clocks` the rules that compare
-    times are left out: for clients on another machine, or a clock that was set.
+    `conn` is the owner's, because tables are read. Check before anything is trimmed. Without `clocks` the rules that
+    compare times are skipped: for clients on another machine, or a clock that was changed.
     """
     calls = list(unfold(calls))
     facts = Facts(conn, (handle for call in calls if isinstance(handle := call.args.get("handle"), str)))

@@ -8,7 +8,7 @@ from pyff.verify.history import Call
 
 Finding = tuple[str, str]
 
-# What the holder of a lease may be told that ends the execution, and the outcome that it then has.
+# Results of calls by a lease holder that end the execution, and its outcome.
 HOLDERS_ENDS = {
     ("ff_complete", "completed"): "success",
     ("ff_fail", "terminal_failed"): "failed",
@@ -29,7 +29,7 @@ def creates_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
 
 
 def duplicates_name_the_first(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """One idempotency key, one execution, whoever asked."""
+    """One idempotency key has one execution, for all clients."""
     told: dict[str, set[str]] = defaultdict(set)
     for call in calls:
         key = call.args.get("idempotency_key")
@@ -41,7 +41,7 @@ def duplicates_name_the_first(calls: Sequence[Call], facts: Facts) -> Iterator[F
 
 
 def results_are_the_winners(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """A completion that was acknowledged is on record, with the bytes of whoever completed."""
+    """An acknowledged completion is stored, with the bytes that its client sent."""
     sent: dict[tuple[str, int], set[str | None]] = defaultdict(set)
     winners: dict[str, Call] = {}
     for call in calls:
@@ -95,7 +95,7 @@ def every_end_is_told_once(calls: Sequence[Call], facts: Facts) -> Iterator[Find
 
 
 def ends_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """Whoever was told that he ended an execution did: each such answer has a completion event of its own."""
+    """Each acknowledged end of an execution has its own completion event."""
     told: Counter[tuple[str, str]] = Counter()
     for call in calls:
         if not call.acknowledged or call.row.get("replayed"):
@@ -114,7 +114,7 @@ def ends_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
 
 
 def replays_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """Every replay that was acknowledged is counted, once."""
+    """Every acknowledged replay is counted once."""
     numbers: dict[tuple[str, int], Call] = {}
     for call in calls:
         if call.function != "ff_replay_execution" or not call.acknowledged:
@@ -128,7 +128,7 @@ def replays_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
 
 
 def results_are_read_as_stored(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """Whoever asks for a result gets what the attempt holds: a result never changes."""
+    """Every read of a result returns the stored result of the attempt: a result never changes."""
     for call in calls:
         if call.function != "ff_get_execution_result":
             continue

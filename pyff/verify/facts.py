@@ -1,4 +1,4 @@
-"""What the database holds, read in one snapshot."""
+"""The contents of the database, read in one snapshot."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ class Fence:
 
 
 class Facts:
-    """Rows by what they belong to. Ids of executions are those of the wire; bytes are written as \\x.. texts."""
+    """Rows grouped by their owner. Execution ids are the public ones; bytes are \\x.. strings."""
 
     def __init__(self, conn: psycopg.Connection[Any], handles: Iterable[str]) -> None:
         if conn.info.transaction_status is psycopg.pq.TransactionStatus.IDLE and conn.isolation_level is None:
@@ -166,8 +166,8 @@ class Facts:
             select x.schedule_id, x.fire_at_ms
               from (select i.execution_id, i.tags ->> 'schedule.id' as schedule_id,
                            (i.tags ->> 'schedule.fire_at_ms')::bigint as fire_at_ms
-                      from ff_exec_input i where i.tags ? 'schedule.id') x
-             where x.execution_id = ff__tick_id(x.schedule_id, x.fire_at_ms)
+                      from ff_execution i where i.tags ? 'schedule.id') x
+             where x.execution_id = ff__fire_id(x.schedule_id, x.fire_at_ms)
             """
         )
         self.broken_invariants = self._rows("select v.* from ff_check_invariants(1000) v")

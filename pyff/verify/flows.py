@@ -1,4 +1,4 @@
-"""Rules about flows: graphs are there as they were submitted, and nobody starts before those he waits for."""
+"""Rules about flows: graphs are stored as submitted, and no member starts before its dependencies."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ NEVER = 1 << 62
 
 
 def graphs_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """All members and edges of a graph that was acknowledged are there."""
+    """All members and edges of an acknowledged graph are stored."""
     edges = {(edge["upstream"], edge["downstream"]) for edge in facts.edges}
     for call in calls:
         if call.function == "ff_submit_flow" and call.acknowledged:
@@ -36,7 +36,7 @@ def graphs_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
 def children_wait(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """An execution with dependencies is not claimed before they allow it."""
     ends = _Ends(facts)
-    # Those that got their edges while they ran wait by ff_wait_children.
+    # Executions that got edges while running wait by ff_wait_children.
     grown = {call.args["downstream_execution_id"] for call in calls if call.function == "ff_add_dependency"}
     groups: dict[str, list[Row]] = defaultdict(list)
     for edge in facts.edges:
@@ -84,7 +84,7 @@ def parents_wait(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
 
 
 def cancelled_flows_start_nothing(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """After a flow was cancelled with its members, none of them is claimed any more."""
+    """After a flow was cancelled with its members, no member is claimed."""
     members: dict[str, list[str]] = defaultdict(list)
     for id, row in facts.executions.items():
         if row["flow_id"] is not None:

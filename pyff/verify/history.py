@@ -1,7 +1,7 @@
 """Histories: one file per client, two lines per call.
 
-The first line is written before the call is sent, the second when its answer is there. A client that is killed in
-between, or whose connection breaks, leaves a call without an answer: nobody knows whether it happened.
+The first line is written before the call is sent, the second when its result has arrived. A client that is killed in
+between, or whose connection breaks, leaves a call without a result: it may or may not have taken effect.
 """
 
 import json
@@ -23,7 +23,7 @@ Row = dict[str, Any]
 
 @dataclass(slots=True)
 class Call:
-    """One call of a function. `rows` is its answer, `error` the SQLSTATE of a refusal; both None: unknown."""
+    """One call of a function. `rows` is its result, `error` the SQLSTATE of its error; both None: unknown."""
 
     client: str
     number: int
@@ -49,10 +49,10 @@ class Call:
 
 
 class Recorder:
-    """Calls functions of the engine over a connection and writes down what was asked and answered.
+    """Calls functions of the engine over a connection, and records calls and results.
 
-    The file is only ever appended to, each line by one write: what was written is there whatever becomes of the
-    process. Times are those of this machine, which must be the server's for the rules that compare clocks.
+    The file is append-only, each line one write: written lines survive the end of the process. Times are those of this
+    machine, which must be the server's for the rules that compare clocks.
     """
 
     def __init__(self, path: str | os.PathLike[str], client: str) -> None:
@@ -66,9 +66,9 @@ class Recorder:
     def call(self, conn: psycopg.Connection[Any], function: str, **args: object) -> list[Row]:
         """The rows of `function`, called by named notation; p_ is added to the names.
 
-        A dict goes as jsonb, and so does a list of them.
-        Errors are written down and raised again. An error without a SQLSTATE, or one that says that the server or
-        the connection went away, tells nothing about whether the call took effect.
+        A dict is sent as jsonb, and so is a list of dicts.
+        Errors are recorded and raised again. After an error without a SQLSTATE, or of a lost server or connection,
+        the call may or may not have taken effect.
         """
         self._number += 1
         self._write({"n": self._number, "call": function, "args": args, "at": _now_ms()})
@@ -91,7 +91,7 @@ class Recorder:
 
 
 def load(paths: Sequence[str | os.PathLike[str]]) -> list[Call]:
-    """All calls of some histories, each client's in its order. A last line cut short by a crash is left out."""
+    """All calls of the histories, each client's in order. An incomplete last line is skipped."""
     return [call for path in paths for call in _read(Path(path))]
 
 
@@ -101,7 +101,7 @@ def _read(path: Path) -> Iterator[Call]:
     for text in path.read_bytes().split(b"\n")[:-1]:
         line = json.loads(text)
         if "call" in line:
-            # A client that was started again counts from one again.
+            # A restarted client counts from one again.
             asked[line["n"]] = Call(path.stem, line["n"], line["call"], line["args"], line["at"])
             calls.append(asked[line["n"]])
         else:
@@ -117,7 +117,7 @@ def _is_json(value: object) -> bool:
 
 
 def _refused(error: psycopg.Error) -> bool:
-    """Whether the server said no, and went on: a statement that failed has changed nothing."""
+    """Whether the server rejected the statement and kept running: a failed statement has changed nothing."""
     code = error.sqlstate or ""
     return code == "57014" or (code != "" and code[:2] not in {"08", "57", "58", "XX"})
 

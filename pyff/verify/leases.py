@@ -1,4 +1,4 @@
-"""Rules about leases: one live fence per execution, and nobody gets anything done with an old one."""
+"""Rules about leases: one live fence per execution, and calls with an old one have no effect."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ CLAIMS = (
     "ff_reclaim_execution",
     "ff_issue_grant_and_claim",
 )
-# What only the holder of a live lease may do; with a `replayed` column where a repetition is answered from the record.
+# Calls that need a live lease; with a `replayed` column where a repetition returns the recorded result.
 HOLDERS = (
     "ff_renew",
     "ff_progress",
@@ -38,7 +38,7 @@ RELEASES = ("ff_complete", "ff_fail", "ff_delay", "ff_cancel", "ff_suspend", "ff
 
 
 def one_fence_at_a_time(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """Lease events of an execution: each lease begins after the one before it has ended, and ends once."""
+    """Lease events of an execution: each lease begins after the previous one has ended, and ends once."""
     for id, row in facts.executions.items():
         live: int | None = None
         last = 0
@@ -62,7 +62,7 @@ def one_fence_at_a_time(calls: Sequence[Call], facts: Facts) -> Iterator[Finding
 
 
 def leases_follow_each_other(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """By the clock of the database, too, a lease begins after the one before it has ended."""
+    """By the clock of the database, too, a lease begins after the previous one has ended."""
     for id in facts.executions:
         ended_ms = 0
         for event in facts.leases(id):
@@ -74,7 +74,7 @@ def leases_follow_each_other(calls: Sequence[Call], facts: Facts) -> Iterator[Fi
 
 
 def claims_are_recorded(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """Every lease that somebody was given is his alone, and its beginning is on record."""
+    """Every granted lease has one holder, and its start is recorded."""
     begun = {
         (id, event["lease_epoch"]): event["lease_id"]
         for id in facts.executions
@@ -124,7 +124,7 @@ def stale_calls_are_refused(calls: Sequence[Call], facts: Facts) -> Iterator[Fin
 
 
 def lapsed_calls_are_refused(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """No call that was sent after its lease had run out is accepted, whether or not anybody had noticed."""
+    """No call that was sent after its lease expired is accepted, even before the expiry is recorded."""
     promised: dict[str, list[tuple[Call, int]]] = defaultdict(list)
     for call in calls:
         if call.function in CLAIMS:
@@ -152,7 +152,7 @@ def lapsed_calls_are_refused(calls: Sequence[Call], facts: Facts) -> Iterator[Fi
 
 
 def one_release_each(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """A lease is given up once: of all who say that they did it, one is not answered from the record."""
+    """A lease is released once: exactly one of the acknowledged releases is not a recorded result."""
     given_up: dict[str, Call] = {}
     for call in calls:
         if call.function not in RELEASES or not _gave_up(call):
@@ -167,7 +167,7 @@ def one_release_each(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
 
 
 def ends_are_as_told(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """Whoever was told that he gave a lease up, or took one away, did: its end is on record as just that."""
+    """Every acknowledged release or revocation of a lease is recorded as such."""
     ends = {
         (id, event["lease_epoch"]): event["event_type"]
         for id in facts.executions
@@ -188,7 +188,7 @@ def ends_are_as_told(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
 
 
 def reclaims_are_counted(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """How often crashed work was taken over is counted, or it would go on for ever; a replay counts from zero."""
+    """Reclaims are counted, since the count limits them; a replay counts from zero."""
     for id, row in facts.executions.items():
         taken = sum(event["event_type"] == "reclaimed" for event in facts.leases(id))
         if not row["replay_count"] and taken != row["lease_reclaim_count"]:
@@ -196,7 +196,7 @@ def reclaims_are_counted(calls: Sequence[Call], facts: Facts) -> Iterator[Findin
 
 
 def pauses_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """What was suspended is not claimed again before it was resumed."""
+    """A suspended execution is not claimed before it is resumed."""
     for call in calls:
         if call.function == "ff_suspend" and _gave_up(call):
             fence = facts.fences[call.args["handle"]]
@@ -208,7 +208,7 @@ def pauses_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
 
 
 def delays_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """What was delayed, or failed and is tried again later, is not claimed before its time."""
+    """A delayed execution, or one with a scheduled retry, is not claimed before its time."""
     for call in calls:
         until = call.row.get("delay_until_ms") if call.function in ("ff_delay", "ff_fail") else None
         if until is None or not _gave_up(call):
@@ -220,7 +220,7 @@ def delays_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
             and start["occurred_at_ms"] < until
             and not any(
                 e["family"] in ("completion", "operator")
-                for e in between  # by whom it goes on at once
+                for e in between  # these make it claimable at once
             )
         ):
             early = until - start["occurred_at_ms"]
@@ -228,7 +228,7 @@ def delays_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
 
 
 def _gave_up(call: Call) -> bool:
-    """Whether this call, one of RELEASES, was told that it gave its lease up; not if there was nothing to wait for."""
+    """Whether this call, one of RELEASES, released its lease; false if there was nothing to wait for."""
     return (
         call.acknowledged
         and not call.row.get("replayed")
@@ -237,7 +237,7 @@ def _gave_up(call: Call) -> bool:
 
 
 def _next_start(fence: Fence, facts: Facts) -> tuple[Row | None, list[Row]]:
-    """The event by which the next lease after this one began, if one did, and what happened since this one ended."""
+    """The event that began the next lease, if any, and the events since this lease ended."""
     between: list[Row] = []
     for event in facts.events[fence.execution_id]:
         if event["family"] != "lease":
@@ -250,7 +250,7 @@ def _next_start(fence: Fence, facts: Facts) -> tuple[Row | None, list[Row]]:
 
 
 def leases_last_as_promised(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """No lease is called expired before its holder was told that it would be."""
+    """No lease is recorded as expired before the time that its holder was given."""
     promised = promised_until(calls, facts)
     for id in facts.executions:
         for event in facts.leases(id):
@@ -260,10 +260,10 @@ def leases_last_as_promised(calls: Sequence[Call], facts: Facts) -> Iterator[Fin
 
 
 def promised_until(calls: Sequence[Call], facts: Facts) -> dict[tuple[str, int], int]:
-    """How long each lease lived at least, if nobody ended it.
+    """The minimum life of each lease, unless it was ended.
 
-    A renewal may also make it shorter, and one without an answer may have done so or not. Of those that nobody can tell
-    which came last, the shortest counts.
+    A renewal may also shorten it, and one without a result may or may not have taken effect. If the last of several
+    renewals is unknown, the shortest counts.
     """
     told: dict[tuple[str, int], list[tuple[int, int, int]]] = defaultdict(list)
     unknown: dict[tuple[str, int], list[int]] = defaultdict(list)

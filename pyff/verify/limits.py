@@ -1,4 +1,4 @@
-"""Rules about quotas and budgets: never passed, and every unit accounted for."""
+"""Rules about quotas and budgets: never exceeded, and every unit accounted for."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -15,8 +15,8 @@ SPENDS = ("ff_report_usage", "ff_report_usage_admin", "ff_record_spend")
 def caps_hold(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """Never more live leases under a policy than its cap.
 
-    A lease that ran out frees its slot at once, and is written down as expired when somebody looks: it counts as live
-    only for as long as its holder was promised.
+    An expired lease frees its slot at once, and is recorded as expired later: it counts as live only until the time
+    that its holder was given.
     """
     promised = promised_until(calls, facts)
     steps: dict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -39,7 +39,7 @@ def caps_hold(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     for policy in facts.policies:
         cap = policy["max_concurrent"]
         live = 0
-        # Those that end in a millisecond end before others begin in it: the order within it is not known.
+        # Within one millisecond, ends count before starts: their order is unknown.
         for at, step in sorted(steps[policy["quota_policy_id"]]):
             live += step
             if cap and live > cap:
@@ -48,7 +48,7 @@ def caps_hold(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
 
 
 def holds_hold(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """Never more holds of ff_check_admission under a policy than its cap: counted from the answer to the release."""
+    """Never more holds of ff_check_admission under a policy than its cap: counted from the result to the release."""
     released: dict[tuple[str, str], list[Call]] = defaultdict(list)
     for call in calls:
         if call.function == "ff_release_admission":
@@ -63,7 +63,7 @@ def holds_hold(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
             continue
         key = (call.args["quota_policy_id"], call.args["execution_id"])
         if any(event["family"] == "completion" for event in facts.events.get(key[1], ())):
-            continue  # its end may have given the slot back
+            continue  # its end may have released the slot
         until = min(
             (x.began_ms for x in released[key] if x.ended_ms is None or x.ended_ms >= call.began_ms),
             default=NEVER,
@@ -102,7 +102,7 @@ def windows_hold(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
 
 
 def budgets_add_up(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """What a budget shows is what was acknowledged, give or take the calls whose answers were lost."""
+    """The usage of a budget is the acknowledged one, plus or minus calls whose results were lost."""
     known: dict[tuple[str, str], int] = defaultdict(int)
     possible: dict[tuple[str, str], int] = defaultdict(int)
     for call in calls:
@@ -129,7 +129,7 @@ def budgets_add_up(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
 
 
 def reports_count_once(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """A report of usage that is repeated under its key is not added again; and it was added, if that is the answer."""
+    """A usage report repeated under its key is added once; and it was added if it was acknowledged as applied."""
     applied: dict[tuple[str, str], int] = defaultdict(int)
     possible: set[tuple[str, str]] = set()
     repeated: dict[tuple[str, str], Call] = {}
@@ -156,14 +156,14 @@ def reports_count_once(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]
 
 
 def slots_are_given_back(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """A slot of ff_check_admission that its only user has given back is not held until he takes it again."""
+    """A slot of ff_check_admission that its only user has released is not held until that user takes it again."""
     used: dict[tuple[str, str], list[Call]] = defaultdict(list)
     for call in calls:
         if call.function in ("ff_check_admission", "ff_release_admission") and call.error is None:
             used[call.args["quota_policy_id"], call.args["execution_id"]].append(call)
     for (policy, key), uses in used.items():
         if len({call.client for call in uses}) > 1 or any(call.unknown for call in uses):
-            continue  # nobody can tell what came last
+            continue  # the last call is unknown
         free = False
         for call in uses:
             if free and call.row.get("outcome") == "already_admitted":

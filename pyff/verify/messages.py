@@ -11,7 +11,7 @@ Finding = tuple[str, str]
 
 
 def signals_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """Each that was accepted is there, once, as it was sent, after those that its sender sent before; and no other."""
+    """Each accepted signal is stored once, unchanged, in the order of its sender; and no other signal is stored."""
     sent: Counter[tuple[str, str | None]] = Counter()
     last: dict[tuple[str, str], int] = {}
     for call in calls:
@@ -53,7 +53,7 @@ def signals_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
 
 
 def signals_and_approvals_are_kept_apart(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """The signal in the answer to an operator, or to a token holder, is stored and has the same kind of sender."""
+    """The signal in a result for an operator or a token holder is stored, with the same kind of sender."""
     for call in calls:
         if call.function not in ("ff_deliver_signal", "ff_deliver_approval_signal") or not call.acknowledged:
             continue
@@ -79,7 +79,7 @@ def tokens_are_shown_to_their_fence(calls: Sequence[Call], facts: Facts) -> Iter
 
 
 def tokens_open_their_own(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """No signal is accepted with a token that nobody was given for its waitpoint, where somebody was given one."""
+    """If a token was issued for a waitpoint, no signal is accepted with another token."""
     given: dict[str, set[str]] = defaultdict(set)
     for call in calls:
         if call.function in ("ff_suspend", "ff_create_waitpoint", "ff_read_waitpoint_token"):
@@ -95,7 +95,7 @@ def tokens_open_their_own(calls: Sequence[Call], facts: Facts) -> Iterator[Findi
 
 
 def frames_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """Each durable one is there, once, as it was written, after those that its writer wrote before; and no other."""
+    """Each durable frame is stored once, unchanged, in the order of its writer; and no other frame is stored."""
     sent: Counter[tuple[str, int, str]] = Counter()
     last: dict[tuple[str, str, int], tuple[int, int]] = {}
     for call in calls:
@@ -129,7 +129,7 @@ def frames_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
 
 
 def streams_are_read_in_order(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """A page of the durable frames of a stream is a run of them: in order, nothing left out."""
+    """A page of the durable frames of a stream is contiguous and in order."""
     stored: dict[tuple[str, int], list[str]] = defaultdict(list)
     for (id, index, frame_id), row in facts.frames.items():
         if row["mode"] == "durable":
@@ -146,7 +146,7 @@ def streams_are_read_in_order(calls: Sequence[Call], facts: Facts) -> Iterator[F
 
 
 def summaries_hold_every_patch(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """What a patch alone has set is in the document of its stream, and no two patches made the same version."""
+    """A member that only one patch has set is in the summary of its stream, and versions of patches are unique."""
     made: dict[tuple[str, int, int], Call] = {}
     patches: list[tuple[str, int, Call, dict[str, object]]] = []
     setters: Counter[tuple[str, int, str]] = Counter()

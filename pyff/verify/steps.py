@@ -1,4 +1,4 @@
-"""Rules about steps and schedules: what is recorded stays, a tick fires once."""
+"""Rules about steps and schedules: records do not change, a tick fires once."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ Finding = tuple[str, str]
 
 
 def steps_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """The first record of a step stays, and everybody is answered with it."""
+    """The first record of a step is kept, and returned to all callers."""
     forgotten = {call.args["execution_id"] for call in calls if call.function == "ff_forget_steps"}
     for call in calls:
         if call.function != "ff_record_step" or not call.acknowledged:
@@ -28,7 +28,7 @@ def steps_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
 
 
 def schedules_fire_once(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
-    """Every tick that a schedule counts has its execution, and one that catches up with all leaves none out."""
+    """Every counted tick of a schedule has its execution, and a schedule with catch_up all skips none."""
     paused, deleted = (
         {call.args["schedule_id"] for call in calls if call.function == function and call.error is None}
         for function in ("ff_pause_schedule", "ff_delete_schedule")

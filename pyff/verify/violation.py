@@ -1,11 +1,11 @@
-"""What cannot be."""
+"""Violations of a rule."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A broken promise: which rule, whose, and how."""
+    """A violation: the rule, its subject, and the detail."""
 
     rule: str
     subject: str

@@ -1,4 +1,4 @@
-"""The process that does the work."""
+"""The worker process."""
 
 from pyff.worker.health import Health
 from pyff.worker.observer import Observer

@@ -1,4 +1,4 @@
-"""Claims work for the slots that are free, lane by lane."""
+"""Claims work for free slots, lane by lane."""
 
 import heapq
 import logging
@@ -12,7 +12,7 @@ import psycopg
 
 from pyff.app.run import Run
 from pyff.engine_error import EngineError
-from pyff.worker.link import Link, Patience
+from pyff.worker.link import Link, RetryPauses
 from pyff.worker.state import State
 from pyff.worker.statements import CLAIM
 
@@ -20,30 +20,30 @@ log = logging.getLogger("pyff.worker")
 
 FAR = 60.0
 UNACKNOWLEDGED = 4_000
-"""So many finished runs may wait for the database before no more are claimed."""
+"""No further runs are claimed while more than this many finished runs wait to be reported."""
 
 
-SOON = (0.01, 0.1)
-"""After how many seconds an empty lane is looked at again, before it is only polled: work that was submitted in the
-very moment in which the lane was found empty has not rung."""
+RECHECK_S = (0.01, 0.1)
+"""Seconds until the first rechecks of an empty lane, before it is only polled: a submission that commits while the lane
+is found empty may not notify."""
 
 
 class Lanes:
-    """Whose turn it is: in proportion to the weights, and without the lanes that were found empty."""
+    """Chooses the next lane to claim from: in proportion to the weights, skipping lanes that were found empty."""
 
     def __init__(self, weights: Mapping[str, float]) -> None:
         self.weights = dict(weights)
         self._credit = dict.fromkeys(weights, 0.0)
-        self._dry: dict[str, float] = {}
-        self._rung = dict.fromkeys(weights, 0)
-        self._looks = dict.fromkeys(weights, 0)  # how often it was found empty in a row
+        self._empty_until: dict[str, float] = {}
+        self._notified = dict.fromkeys(weights, 0)
+        self._rechecks = dict.fromkeys(weights, 0)  # consecutive claims that found the lane empty
         self._due: dict[str, list[float]] = {lane: [] for lane in weights}
         self._guard = threading.Lock()
 
     def next(self) -> tuple[str, float] | None:
-        """The lane and its share of what can be claimed now; None if all were empty lately."""
+        """The lane and its share of the claim; None if all lanes were recently empty."""
         moment = monotonic()
-        open_lanes = [lane for lane in self.weights if self._dry.get(lane, 0.0) <= moment]
+        open_lanes = [lane for lane in self.weights if self._empty_until.get(lane, 0.0) <= moment]
         if not open_lanes:
             return None
         total = sum(self.weights[lane] for lane in open_lanes)
@@ -53,56 +53,56 @@ class Lanes:
         self._credit[chosen] -= total
         return chosen, self.weights[chosen] / total
 
-    def rung(self, lane: str) -> int:
-        return self._rung.get(lane, 0)
+    def notified(self, lane: str) -> int:
+        return self._notified.get(lane, 0)
 
-    def ring(self, lane: str) -> None:
-        """Something became ready on it."""
-        if lane in self._rung:
+    def notify(self, lane: str) -> None:
+        """Work became ready on the lane."""
+        if lane in self._notified:
             with self._guard:
-                self._rung[lane] += 1
-                self._looks[lane] = 0
-                self._dry.pop(lane, None)
+                self._notified[lane] += 1
+                self._rechecks[lane] = 0
+                self._empty_until.pop(lane, None)
 
-    def ring_all(self) -> None:
-        for lane in self._rung:
-            self.ring(lane)
+    def notify_all(self) -> None:
+        for lane in self._notified:
+            self.notify(lane)
 
     def due(self, lane: str, seconds: float) -> None:
-        """Something becomes ready on it then, which does not ring."""
+        """Work becomes ready on the lane after `seconds`, without a notification."""
         if lane in self._due and seconds < FAR:
             moment = monotonic() + seconds
             with self._guard:
                 self._forget(lane)
                 heapq.heappush(self._due[lane], moment)
-                if self._dry.get(lane, 0.0) > moment:
-                    self._dry[lane] = moment
+                if self._empty_until.get(lane, 0.0) > moment:
+                    self._empty_until[lane] = moment
 
     def found(self, lane: str) -> None:
-        self._looks[lane] = 0
+        self._rechecks[lane] = 0
 
     def empty(self, lane: str, since: int, seconds: float) -> None:
-        """It was found empty by a claim that began when it had rung `since` times: the next look is after so long."""
+        """A claim that began after `since` notifications found the lane empty: recheck it after `seconds` at most."""
         moment = monotonic()
         with self._guard:
-            if self._rung[lane] != since:
+            if self._notified[lane] != since:
                 return
-            looks = self._looks[lane]
-            self._looks[lane] = looks + 1
-            until = moment + min(seconds, SOON[looks] if looks < len(SOON) else seconds)
+            rechecks = self._rechecks[lane]
+            self._rechecks[lane] = rechecks + 1
+            until = moment + min(seconds, RECHECK_S[rechecks] if rechecks < len(RECHECK_S) else seconds)
             due = self._forget(lane)
-            self._dry[lane] = min(until, due[0]) if due else until
+            self._empty_until[lane] = min(until, due[0]) if due else until
 
     def _forget(self, lane: str) -> list[float]:
-        """What is due on it, without what has been: a lane that is never empty would keep it all."""
+        """Removes past due times and returns the rest; otherwise they pile up on a lane that is never empty."""
         due, moment = self._due[lane], monotonic()
         while due and due[0] <= moment:
             heapq.heappop(due)
         return due
 
     def wait(self) -> float:
-        """Seconds until the next lane is looked at again."""
-        return max(0.0, min(self._dry.get(lane, 0.0) for lane in self.weights) - monotonic())
+        """Seconds until the next lane is checked again."""
+        return max(0.0, min(self._empty_until.get(lane, 0.0) for lane in self.weights) - monotonic())
 
 
 class Claimer:
@@ -123,7 +123,7 @@ class Claimer:
         self._dispatch = dispatch
         self._poll_s = poll_s
         self._ttl_s = int(str(arguments["ttl_ms"])) / 1000
-        self._patience = Patience()
+        self._pauses = RetryPauses()
         self.idle = False
 
     def serve(self) -> None:
@@ -138,7 +138,7 @@ class Claimer:
             self._claim(turn[0], max(1, math.ceil(wanted * turn[1])))
 
     def _wanted(self) -> int:
-        """How many executions there is room for. Not few at a time, while there is work in store."""
+        """How many executions to claim. 0 until enough room is free for a batch, while claimed work is ready."""
         state = self._state
         active = state.active()
         room = state.slots + state.ahead - active
@@ -157,25 +157,25 @@ class Claimer:
 
     def _claim(self, lane: str, limit: int) -> None:
         state = self._state
-        rung = self._lanes.rung(lane)
+        notified = self._lanes.notified(lane)
         sent = monotonic()
         try:
             rows = self._link.call(CLAIM, {**self._arguments, "lane": lane, "limit": limit})
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            if not self._patience.failures:
+            if not self._pauses.failures:
                 log.warning("cannot claim: %s", str(error).strip(), extra={"lane": lane})
-            state.draining.wait(self._patience.spend() * random.uniform(0.5, 1.0))  # noqa: S311
+            state.draining.wait(self._pauses.next() * random.uniform(0.5, 1.0))  # noqa: S311
             return
         except EngineError as error:
             log.error("lane %s: %s", lane, error, extra={"lane": lane, "kind": error.kind})  # noqa: TRY400
-            self._lanes.empty(lane, rung, 10 * self._poll_s)
+            self._lanes.empty(lane, notified, 10 * self._poll_s)
             return
-        if self._patience.failures:
+        if self._pauses.failures:
             log.info("claiming again", extra={"lane": lane})
-            self._patience.restore()
+            self._pauses.reset()
         state.last_claim = monotonic()
         if not rows:
-            self._lanes.empty(lane, rung, self._poll_s * random.uniform(0.8, 1.0))  # noqa: S311
+            self._lanes.empty(lane, notified, self._poll_s * random.uniform(0.8, 1.0))  # noqa: S311
             return
         self.idle = False
         self._lanes.found(lane)

@@ -1,4 +1,4 @@
-"""Tells the database what came of the runs, many at a time."""
+"""Reports the outcomes of runs to the database, in batches."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -19,12 +19,12 @@ from pyff.worker.execute import (
     PUT_OFF,
     RELEASE,
     classify,
+    fail_put_off,
+    fail_unstorable,
     fields,
-    give_up,
-    unstorable,
     why_put_off,
 )
-from pyff.worker.link import Link, Patience
+from pyff.worker.link import Link, RetryPauses
 from pyff.worker.put_off import put_off
 from pyff.worker.state import State
 from pyff.worker.statements import COMPLETE as COMPLETE_MANY
@@ -35,20 +35,20 @@ from pyff.worker.statements import RELEASE as RELEASE_ONE
 
 log = logging.getLogger("pyff.worker")
 
-MOST = 1_000
-MOST_BYTES = 16_000_000
-"""So much goes into one call; a larger result goes alone."""
-PATIENCE_MS = 500
-"""So long a call waits for whoever has changed an execution and not committed yet."""
-HELD_AT_A_TIME = 5
-LARGEST = 256_000_000
-"""PostgreSQL takes no message above a gigabyte, and hangs up: such a result would be sent for ever."""
+MAX_BATCH = 1_000
+MAX_BATCH_BYTES = 16_000_000
+"""Limits of one call; a larger result is sent alone."""
+LOCK_TIMEOUT_MS = 500
+"""Lock timeout of a call."""
+LOCKED_PER_RETRY = 5
+MAX_RESULT_BYTES = 256_000_000
+"""PostgreSQL closes the connection on a message above 1 GB: such a result would be retried for ever."""
 
 
 class Finisher:
-    """Every call is repeated until it is answered: a repetition with the same handle changes nothing.
+    """Repeats every call until the database responds: a repetition with the same handle changes nothing.
 
-    A run stays in `state.runs`, and its lease is renewed, until the answer is there.
+    A run stays in `state.runs`, and its lease is renewed, until then.
     """
 
     def __init__(
@@ -65,17 +65,17 @@ class Finisher:
         self._due = due
         self._max_put_offs = max_put_offs
         self._observe = observe
-        self._patience = Patience()
-        self._patience_ms = PATIENCE_MS
-        self._held: dict[str, Run] = {}  # executions that somebody else has changed, and not committed yet
-        self._look_at = 0.0
+        self._pauses = RetryPauses()
+        self._lock_timeout_ms = LOCK_TIMEOUT_MS
+        self._locked: dict[str, Run] = {}  # runs whose rows other transactions have locked
+        self._retry_at = 0.0
 
     def serve(self) -> None:
         state = self._state
         finished = state.finished
         while True:
-            if self._held and monotonic() >= self._look_at:
-                self._look_again()
+            if self._locked and monotonic() >= self._retry_at:
+                self._retry_locked()
             if not finished:
                 if state.stopping.is_set():
                     return
@@ -85,24 +85,24 @@ class Finisher:
                 state.finisher_waits = False
                 state.work_done.clear()
                 continue
-            runs = [finished.popleft() for _ in range(min(len(finished), MOST))]
+            runs = [finished.popleft() for _ in range(min(len(finished), MAX_BATCH))]
             state.collected += len(runs)
             if state.claimer_waits:
                 state.room.set()
-            state.learn(runs)
+            state.adjust_ahead(runs)
             self._finish(runs)
 
-    def _look_again(self) -> None:
-        """A few at a time and not for long: what is held for hours must not keep all else waiting."""
-        runs = list(self._held.values())[:HELD_AT_A_TIME]
+    def _retry_locked(self) -> None:
+        """Retries locked runs, a few at a time and with a short timeout: a long lock must not delay other reports."""
+        runs = list(self._locked.values())[:LOCKED_PER_RETRY]
         for run in runs:
-            del self._held[run.handle]
+            del self._locked[run.handle]
             if run.deadline < monotonic() - 60:
-                run.outcome, run.lost = LOST, run.lost or "not answered"
-        self._patience_ms = PATIENCE_MS // 10
+                run.outcome, run.lost = LOST, run.lost or "not reported"
+        self._lock_timeout_ms = LOCK_TIMEOUT_MS // 10
         self._finish(runs)
-        self._patience_ms = PATIENCE_MS
-        self._look_at = monotonic() + PATIENCE_MS / 1000
+        self._lock_timeout_ms = LOCK_TIMEOUT_MS
+        self._retry_at = monotonic() + LOCK_TIMEOUT_MS / 1000
 
     def _finish(self, runs: list[Run]) -> None:
         completed: dict[str, list[Run]] = {}
@@ -127,12 +127,12 @@ class Finisher:
             elif run.outcome != COMPLETE:
                 state.counters.lost += 1
                 log.warning(
-                    "%s lost its lease, what it returned does not count: %s",
+                    "%s lost its lease; its result is discarded: %s",
                     run.kind,
                     run.lost,
                     extra={**fields(run), "reason": run.lost},
                 )
-            if run.handle in self._held:
+            if run.handle in self._locked:
                 continue
             leases.pop(run.handle, None)
             if self._observe is not None:
@@ -143,35 +143,35 @@ class Finisher:
             "handles": [run.handle for run in batch],
             "results": [run.result for run in batch],
             "encoding": encoding,
-            "patience_ms": self._patience_ms,
+            "lock_timeout_ms": self._lock_timeout_ms,
         }
         try:
-            refused = self._until_answered(batch, lambda: self._link.call(COMPLETE_MANY, arguments))
+            rejected = self._report(batch, lambda: self._link.call(COMPLETE_MANY, arguments))
         except LockNotAvailable:
             if len(batch) == 1:
-                self._hold(batch[0])
+                self._retry_later(batch[0])
                 return
             for run in batch:
                 self._complete([run], encoding)
             return
-        if refused is None:
+        if rejected is None:
             for run in batch:
-                run.outcome, run.lost = LOST, run.lost or "not answered"
+                run.outcome, run.lost = LOST, run.lost or "not reported"
             return
-        if isinstance(refused, Exception):
+        if isinstance(rejected, Exception):
             for run in batch:
-                if len(batch) > 1:  # one of them spoils the call: find it
+                if len(batch) > 1:  # one run makes the call fail: report them one by one
                     self._complete([run], encoding)
                 else:
-                    unstorable(run, str(refused))
+                    fail_unstorable(run, str(rejected))
             return
-        for ordinal, kind in refused:
+        for ordinal, kind in rejected:
             run = batch[ordinal - 1]
             if kind == PayloadTooLarge.kind:
-                unstorable(run, _too_large(run))
+                fail_unstorable(run, _too_large(run))
             else:
                 run.outcome, run.lost = LOST, run.lost or kind
-        self._state.counters.completed += len(batch) - len(refused)
+        self._state.counters.completed += len(batch) - len(rejected)
 
     def _fail(self, run: Run) -> None:
         reason, classification, category = classify(run)
@@ -180,18 +180,18 @@ class Finisher:
             "reason": reason,
             "classification": classification,
             "category": category,
-            "patience_ms": self._patience_ms,
+            "lock_timeout_ms": self._lock_timeout_ms,
         }
         try:
-            answer = self._until_answered([run], lambda: self._link.call(FAIL_ONE, arguments))
+            rows = self._report([run], lambda: self._link.call(FAIL_ONE, arguments))
         except LockNotAvailable:
-            self._hold(run)
+            self._retry_later(run)
             return
-        if not isinstance(answer, list):
+        if not isinstance(rows, list):
             self._state.counters.lost += 1
             return
         self._state.counters.failed += 1
-        outcome, public_state, delay_ms = answer[0]
+        outcome, public_state, delay_ms = rows[0]
         if delay_ms is not None:
             self._due(run.lane, delay_ms / 1000)
         log.log(
@@ -207,69 +207,71 @@ class Finisher:
         arguments = {
             "handle": run.handle,
             "delay_ms": 0,
-            "patience_ms": self._patience_ms,
+            "lock_timeout_ms": self._lock_timeout_ms,
         }
         try:
-            answer = self._until_answered([run], lambda: self._link.call(RELEASE_ONE, arguments))
+            rows = self._report([run], lambda: self._link.call(RELEASE_ONE, arguments))
         except LockNotAvailable:
-            self._hold(run)
+            self._retry_later(run)
             return
-        if isinstance(answer, list):
+        if isinstance(rows, list):
             self._state.counters.released += 1
 
     def _put_off(self, run: Run) -> None:
         if run.progress_before is None:
-            answer = self._until_answered(
-                [run], lambda: self._link.call(PROGRESS, {"execution_id": run.execution_id})
-            )
-            if not isinstance(answer, list) or not answer:
+            rows = self._report([run], lambda: self._link.call(PROGRESS, {"execution_id": run.execution_id}))
+            if not isinstance(rows, list) or not rows:
                 self._state.counters.lost += 1
                 return
-            run.progress_before = answer[0][0] or ""
+            run.progress_before = rows[0][0] or ""
         next_one = put_off(run.progress_before, why_put_off(run))
         if next_one.number > self._max_put_offs:
-            give_up(run, self._max_put_offs)
+            fail_put_off(run, self._max_put_offs)
             self._fail(run)
             return
         arguments = {
             "handle": run.handle,
             "message": next_one.message,
             "delay_ms": next_one.delay_ms,
-            "patience_ms": self._patience_ms,
+            "lock_timeout_ms": self._lock_timeout_ms,
         }
         try:
-            answer = self._until_answered([run], lambda: self._link.call(PUT_OFF_ONE, arguments))
+            rows = self._report([run], lambda: self._link.call(PUT_OFF_ONE, arguments))
         except LockNotAvailable:
-            self._hold(run)
+            self._retry_later(run)
             return
-        if isinstance(answer, list):
+        if isinstance(rows, list):
             self._state.counters.released += 1
             self._due(run.lane, next_one.delay_ms / 1000)
             log.error(
                 "%s %s", run.kind, next_one.message, extra={**fields(run), "retry_in_ms": next_one.delay_ms}
             )
 
-    def _hold(self, run: Run) -> None:
-        if self._patience_ms == PATIENCE_MS:
-            log.warning("%s is held by somebody: told later", run.kind, extra=fields(run))
-        self._held[run.handle] = run
+    def _retry_later(self, run: Run) -> None:
+        if self._lock_timeout_ms == LOCK_TIMEOUT_MS:
+            log.warning(
+                "row of %s is locked by another transaction; will retry reporting",
+                run.kind,
+                extra=fields(run),
+            )
+        self._locked[run.handle] = run
 
-    def _until_answered(
+    def _report(
         self, runs: list[Run], call: Callable[[], list[tuple[Any, ...]]]
     ) -> list[tuple[Any, ...]] | Exception | None:
-        """The answer, or the error by which the call is refused; None if nobody can wait any longer.
+        """The rows, or the error that rejects the call; None if the worker stops or the leases ended long ago.
 
         Raises: LockNotAvailable.
         """
         while True:
             try:
-                answer = call()
+                rows = call()
             except LockNotAvailable:
                 raise
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                if not self._patience.failures:
+                if not self._pauses.failures:
                     log.warning("cannot report results: %s", str(error).strip())
-                pause = self._patience.spend()
+                pause = self._pauses.next()
                 if self._state.stopping.wait(pause) or all(r.deadline < monotonic() - 60 for r in runs):
                     return None
                 continue
@@ -283,25 +285,25 @@ class Finisher:
                 if len(runs) == 1:
                     log.exception("%s: its outcome cannot be stored", runs[0].kind, extra=fields(runs[0]))
                 return error
-            if self._patience.failures:
+            if self._pauses.failures:
                 log.info("reporting results again")
-                self._patience.restore()
-            return answer
+                self._pauses.reset()
+            return rows
 
 
 def _portions(batch: list[Run]) -> Iterator[list[Run]]:
-    """What goes into one call each; results that no call can take are failures."""
-    if sum(len(run.result) for run in batch if run.result is not None) <= MOST_BYTES:
+    """Splits a batch into calls; a result too large for any call fails its run."""
+    if sum(len(run.result) for run in batch if run.result is not None) <= MAX_BATCH_BYTES:
         yield batch
         return
     portion: list[Run] = []
     size = 0
     for run in batch:
         length = len(run.result or b"")
-        if length > LARGEST:
-            unstorable(run, _too_large(run))
+        if length > MAX_RESULT_BYTES:
+            fail_unstorable(run, _too_large(run))
             continue
-        if portion and size + length > MOST_BYTES:
+        if portion and size + length > MAX_BATCH_BYTES:
             yield portion
             portion, size = [], 0
         portion.append(run)
@@ -311,4 +313,4 @@ def _portions(batch: list[Run]) -> Iterator[list[Run]]:
 
 
 def _too_large(run: Run) -> str:
-    return f"{len(run.result or b'')} bytes are too many; store it elsewhere and return where it is"
+    return f"{len(run.result or b'')} bytes are too many; store it elsewhere and return a reference"

@@ -1,4 +1,4 @@
-"""How a worker is doing."""
+"""The health of a worker."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Ages are in seconds; None means never. `healthy`: it claims, or has no room to, and its leases are renewed."""
+    """Ages are in seconds; None means never. `healthy`: claims work, or has no free slot, and renews its leases."""
 
     state: Literal["new", "running", "draining", "stopped"]
     healthy: bool

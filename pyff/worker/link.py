@@ -1,4 +1,4 @@
-"""One connection of the worker: used by one thread, made again after it was lost."""
+"""One connection of the worker: used by one thread, reopened after it was lost."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ from psycopg.rows import tuple_row
 
 from pyff.engine import PAUSES, replaced
 from pyff.errors import ConnectionLost, translate
-from pyff.worker.statements import HOLD
+from pyff.worker.statements import TAKE_LOCK
 
 KEEPALIVE = {
     "connect_timeout": 10,
@@ -27,7 +27,7 @@ KEEPALIVE = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""A peer that is gone is noticed within a minute. What the DSN says itself wins."""
+"""Detects a dead server within a minute. Settings in the DSN take precedence."""
 
 
 def conninfo(dsn: str) -> str:
@@ -36,9 +36,9 @@ def conninfo(dsn: str) -> str:
 
 
 class Link:
-    """`age` tells how long the call that is on has been going; `abort` ends it, from another thread.
+    """`age` is how long the current call has been running; `abort` ends it, from another thread.
 
-    `instance_id`: whose lock each session of this link holds, see peers.py.
+    `instance_id`: the worker instance whose lock each session of this link holds, see peers.py.
     """
 
     def __init__(self, dsn: str, name: str, *, prepare: bool = True, instance_id: str | None = None) -> None:
@@ -51,9 +51,9 @@ class Link:
         self._guard = threading.Lock()
         self.calls = 0
         self.sessions = 0
-        self.holding = False
+        self.holds_lock = False
         if instance_id is not None:
-            _HOLDERS.add(self)
+            _LOCKING.add(self)
 
     def connect(self) -> Connection[Any]:
         if self._connection is not None and self._connection.closed:
@@ -69,7 +69,7 @@ class Link:
                 )
                 self._connection = connection
                 self.sessions += 1
-                self.holding = self._instance_id is not None and self._hold(connection)
+                self.holds_lock = self._instance_id is not None and self._take_lock(connection)
             except BaseException:
                 self.drop()
                 raise
@@ -77,24 +77,24 @@ class Link:
                 self._since = None
         return self._connection
 
-    def _hold(self, connection: Connection[Any]) -> bool:
-        """Not behind a pooler, where the session is not this worker's: it may outlive it, or end before."""
+    def _take_lock(self, connection: Connection[Any]) -> bool:
+        """Takes the lock; not behind a pooler, where the life of the session is not that of this worker."""
         ((pid,),) = connection.execute("select pg_backend_pid()", prepare=False)
         if pid != connection.info.backend_pid:
             return False
-        connection.execute(HOLD, {"instance_id": self._instance_id}, prepare=False)
+        connection.execute(TAKE_LOCK, {"instance_id": self._instance_id}, prepare=False)
         return True
 
-    def attend(self) -> None:
-        """Notices between two calls that the session was ended, and begins another one."""
+    def check_session(self) -> None:
+        """Detects between two calls that the session has ended, and reconnects."""
         with selectors.DefaultSelector() as selector:
             selector.register(self.connect(), selectors.EVENT_READ)
             heard = selector.select(0)
         if heard:
             self.call("select", {})
 
-    def forsake(self) -> None:
-        """In a fork: the session is not to live on with it. The number of the socket stays taken."""
+    def close_in_child(self) -> None:
+        """In a forked child: closes the socket, which would keep the session open, without freeing its number."""
         connection = self._connection
         if connection is not None and not connection.closed:
             nothing = os.open(os.devnull, os.O_RDWR)
@@ -102,7 +102,7 @@ class Link:
             os.close(nothing)
 
     def call(self, sql: LiteralString, arguments: Mapping[str, object]) -> list[tuple[Any, ...]]:
-        """The rows of one statement, in a transaction of its own."""
+        """The rows of one statement, in its own transaction."""
         for pause in PAUSES:
             try:
                 return self._once(sql, arguments)
@@ -140,7 +140,7 @@ class Link:
         return 0.0 if since is None else monotonic() - since
 
     def abort(self) -> None:
-        """Hangs up. The thread that waits for an answer gets an error."""
+        """Shuts the socket down. The waiting thread gets an error."""
         with self._guard:
             connection = self._connection
             if connection is None:
@@ -158,22 +158,22 @@ class Link:
             connection.close()
 
 
-_HOLDERS: "weakref.WeakSet[Link]" = weakref.WeakSet()
-"""What a fork must not keep open: the sessions by which others see that this process lives."""
+_LOCKING: "weakref.WeakSet[Link]" = weakref.WeakSet()
+"""The links whose sessions show peers that this process is alive; a forked child must close them."""
 
 
-def _forsake() -> None:
-    for link in list(_HOLDERS):
-        link.forsake()
-    _HOLDERS.clear()  # the numbers of their sockets are this process's own from here on
+def _close_in_child() -> None:
+    for link in list(_LOCKING):
+        link.close_in_child()
+    _LOCKING.clear()  # the child owns these socket numbers from here on
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forsake)
+    os.register_at_fork(after_in_child=_close_in_child)
 
 
-class Patience:
-    """Pauses between tries that grow, until one succeeds."""
+class RetryPauses:
+    """Growing pauses between retries, reset by a success."""
 
     def __init__(self, first: float = 0.05, most: float = 0.8) -> None:
         self._first = first
@@ -181,12 +181,12 @@ class Patience:
         self._next = first
         self.failures = 0
 
-    def spend(self) -> float:
+    def next(self) -> float:
         self.failures += 1
         pause = self._next
         self._next = min(2 * self._next, self._most)
         return pause
 
-    def restore(self) -> None:
+    def reset(self) -> None:
         self._next = self._first
         self.failures = 0

@@ -1,4 +1,4 @@
-"""Hears when work becomes ready, and when an operator interferes. Nothing depends on it: everybody polls too."""
+"""Receives notifications of ready work and of operator actions. An optimization only: the worker polls too."""
 
 import logging
 import threading
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import psycopg
 from psycopg import Connection
 
-from pyff.worker.link import Patience
+from pyff.worker.link import RetryPauses
 
 log = logging.getLogger("pyff.worker")
 
@@ -27,7 +27,7 @@ class Listener:
         self._on_lane = on_lane
         self._on_operator = on_operator
         self._on_gap = on_gap
-        self._patience = Patience()
+        self._pauses = RetryPauses()
         self.stopped = threading.Event()
         self.listening = False
 
@@ -38,9 +38,9 @@ class Listener:
             except psycopg.Error as error:
                 if self.stopped.is_set():
                     return
-                if not self._patience.failures:
+                if not self._pauses.failures:
                     log.warning("not listening, only polling: %s", str(error).strip())
-                self.stopped.wait(self._patience.spend())
+                self.stopped.wait(self._pauses.next())
             finally:
                 self.listening = False
 
@@ -51,8 +51,8 @@ class Listener:
             connection.execute(f"listen {LANE}")
             connection.execute(f"listen {OPERATOR}")
             self.listening = True
-            self._patience.restore()
-            self._on_gap()  # what rang before is not heard again
+            self._pauses.reset()
+            self._on_gap()  # earlier notifications are not repeated
             while not self.stopped.is_set():
                 for note in connection.notifies(timeout=1.0):
                     if note.channel == LANE:
@@ -61,4 +61,4 @@ class Listener:
                         self._on_operator()
                     if self.stopped.is_set():
                         return
-                connection.execute("select")  # notices a server that is gone
+                connection.execute("select")  # fails if the server is gone

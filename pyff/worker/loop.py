@@ -1,4 +1,4 @@
-"""Slots for coroutines: tasks of one event loop, which runs in a thread of its own."""
+"""Slots for coroutines: tasks of one event loop, which runs in its own thread."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ from pyff.app.async_context import AsyncCtx
 from pyff.app.control import Paused
 from pyff.app.run import Run
 from pyff.async_engine import AsyncEngine
-from pyff.worker.execute import COMPLETE, judge
+from pyff.worker.execute import COMPLETE, set_outcome
 from pyff.worker.put_off import arguments
 from pyff.worker.state import State
 
@@ -20,7 +20,7 @@ log = logging.getLogger("pyff.worker")
 
 
 class Loop:
-    """Nothing of the worker itself runs here: a task that blocks the loop delays other async tasks, no lease."""
+    """Runs only tasks, nothing of the worker: a task that blocks the loop delays other async tasks, no renewals."""
 
     def __init__(self, state: State, dsn: str, size: int, *, prepare: bool) -> None:
         self.state = state
@@ -78,10 +78,10 @@ class Loop:
                 try:
                     loop.run_forever()
                     why = "stopped by a task"
-                except BaseException as error:  # a task may leave a coroutine behind that ends programs
-                    why = f"left by {error!r}"
+                except BaseException as error:  # such as SystemExit in a coroutine that a task left behind
+                    why = f"ended by {error!r}"
                 if not self._closing:
-                    log.error("the event loop was %s: it goes on", why)
+                    log.error("the event loop was %s; restarting it", why)
         finally:
             with contextlib.suppress(Exception):
                 loop.run_until_complete(asyncio.wait_for(loop.shutdown_asyncgens(), 5))
@@ -95,11 +95,11 @@ class Loop:
             run = self.ready.popleft()
             run.interrupt = self.interrupt
             self._running[run] = asyncio.get_running_loop().create_task(self._execute(run))
-        self.state.starved(len(self.ready))
+        self.state.check_low(len(self.ready))
 
     def _cancel(self, run: Run) -> None:
         task = self._running.get(run)
-        if task is not None and run.started:  # one that has not begun sees for itself that it is lost
+        if task is not None and run.started:  # a run that has not started checks run.lost itself
             task.cancel(run.lost)
 
     async def _execute(self, run: Run) -> None:
@@ -108,25 +108,25 @@ class Loop:
         try:
             run.started = started
             run.check()
-            context = AsyncCtx(run, *self._its_engines())
+            context = AsyncCtx(run, *self._get_engines())
             await context._enter()
             args = arguments(run)
             signature, fn = task.signature, task.fn  # type: ignore[union-attr]
             value = await (fn(context, *args) if signature.wants_context else fn(*args))
             if run.lost is not None or run.paused:
-                judge(run, Paused())
+                set_outcome(run, Paused())
             else:
                 run.result = signature.result.encode(value)
                 run.outcome = COMPLETE
         except BaseException as error:
-            judge(run, error)
+            set_outcome(run, error)
         run.busy_s = monotonic() - started
         del self._running[run]
         self.state.finish(run)
         self._fill()
 
-    def _its_engines(self) -> tuple[AsyncEngine, AsyncEngine]:
-        """For calls, and for transactions, see Worker.start."""
+    def _get_engines(self) -> tuple[AsyncEngine, AsyncEngine]:
+        """The engines for calls and for transactions, see Worker.start."""
         if self._engines is None:
             self._engines = self._make_engine(), self._make_engine()
         return self._engines

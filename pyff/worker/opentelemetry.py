@@ -1,4 +1,4 @@
-"""A span per run, through OpenTelemetry: `pip install 'pyff-engine[opentelemetry]'`."""
+"""A span per run, with OpenTelemetry: `pip install 'pyff-engine[opentelemetry]'`."""
 
 import time
 

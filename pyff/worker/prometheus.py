@@ -18,11 +18,9 @@ class Prometheus:
     def __init__(self, *, port: int | None = None, registry: CollectorRegistry = REGISTRY) -> None:
         self._claimed = Counter("pyff_claimed", "Executions claimed", ["task", "lane"], registry=registry)
         self._finished = Counter(
-            "pyff_finished", "Runs by what came of them", ["task", "lane", "outcome"], registry=registry
+            "pyff_finished", "Runs by outcome", ["task", "lane", "outcome"], registry=registry
         )
-        self._seconds = Histogram(
-            "pyff_run_seconds", "How long runs took", ["task", "lane"], registry=registry
-        )
+        self._seconds = Histogram("pyff_run_seconds", "Duration of runs", ["task", "lane"], registry=registry)
         if port is not None:
             start_http_server(port, registry=registry)
 

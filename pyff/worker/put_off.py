@@ -1,8 +1,8 @@
-"""Work that the code at hand cannot run: no such task, a payload that does not decode, a missing import; or a signal
-that the database does not let it record.
+"""Puts off executions that the deployed code cannot run: no such task, a payload that does not decode, a missing
+import; or a signal that the database does not let it record.
 
-Another deployment can run it, so it does not fail: the attempt is put off, each time for twice as long. How often it
-was put off, and why, is the progress message of the attempt, where ff_v_stuck finds it.
+Another deployment may be able to run the execution, so it does not fail: the attempt is put off, each time for twice as
+long. The count and the reason are the progress message of the attempt, where ff_v_stuck finds them.
 """
 
 import re
@@ -26,12 +26,12 @@ class PutOff(NamedTuple):
 
 
 def arguments(run: Run) -> Sequence[Any]:
-    """The arguments of the call. After the context was entered: a signal is recorded before anything can fail.
+    """The arguments of the call. Decoded after the context is entered: a signal is recorded before decoding can fail.
 
     Raises: CannotRun.
     """
     if run.task is None:
-        raise CannotRun(f"there is no task {run.kind!r}")
+        raise CannotRun(f"task {run.kind!r} is not registered")
     try:
         return run.task.signature.decode(run.payload)
     except Exception as error:
@@ -39,7 +39,7 @@ def arguments(run: Run) -> Sequence[Any]:
 
 
 def put_off(progress_message: str, why: str) -> PutOff:
-    """The next put-off. The last progress message of the attempt holds the number of the one before, if any."""
+    """The next put-off. The last progress message of the attempt holds the number of the previous one, if any."""
     found = _MESSAGE.match(progress_message)
     number = 1 + (int(found[1]) if found else 0)
     return PutOff(number, message(number, why), min(FIRST_MS << min(number - 1, 20), LONGEST_MS))

@@ -1,4 +1,4 @@
-"""What the threads of a worker share."""
+"""State shared by the threads of a worker."""
 
 import threading
 from collections import deque
@@ -9,17 +9,17 @@ from time import monotonic
 from pyff.app.run import Run
 
 AHEAD_S = 0.05
-"""Work is claimed ahead of the slots for about so long. Short tasks come in batches, long ones are left to others."""
+"""Claim about this many seconds of work ahead. Short tasks are claimed in batches, long ones not ahead."""
 
 AHEAD_BYTES = 32_000_000
-"""Nor more of it than that, as far as sizes can be foreseen."""
+"""Claim at most about this many bytes ahead, estimated from recent runs."""
 SMALL = 10_000
-"""Payload and result of a run that do not matter."""
+"""Bytes of payload and result up to which the size of a run is ignored."""
 
 
 @dataclass(slots=True)
 class Counters:
-    """Each is written by one thread only."""
+    """Each counter is written by one thread only."""
 
     claimed: int = 0
     completed: int = 0
@@ -38,7 +38,7 @@ class State:
         self.batch = batch
         self.runs: dict[str, Run] = {}
         self.finished: deque[Run] = deque()
-        self.collected = 0  # of the finished ones, by the finisher
+        self.collected = 0  # finished runs that the finisher has taken
         self.ahead = 0
         self.low = 0
         self.counters = Counters()
@@ -51,32 +51,32 @@ class State:
         self.last_claim = 0.0
         self.last_renewal = 0.0
         self.mean_s = 0.0
-        self.left: Callable[[Run], None] | None = None  # told of every run that has its outcome
+        self.on_outcome: Callable[[Run], None] | None = None  # called for every run that has an outcome
 
     def active(self) -> int:
-        """Claimed, and not finished by its task."""
+        """The number of runs that are claimed and not finished by their task."""
         return self.counters.claimed - self.collected - len(self.finished)
 
     def finish(self, run: Run) -> None:
-        """A run has its outcome. From any thread."""
+        """Queues a run that has an outcome for reporting. Called from any thread."""
         self.finished.append(run)
-        if self.left is not None:
-            self.left(run)
+        if self.on_outcome is not None:
+            self.on_outcome(run)
         if self.finisher_waits:
             self.work_done.set()
 
-    def starved(self, ready: int) -> None:
-        """So much is ready in a pool: maybe it is time to claim."""
+    def check_low(self, ready: int) -> None:
+        """Wakes the claimer if at most `low` runs are ready in a pool."""
         if self.claimer_waits and ready <= self.low:
             self.room.set()
 
-    def slow_down(self) -> None:
-        """Claims nothing ahead, until short tasks have been seen for a while again."""
+    def stop_claiming_ahead(self) -> None:
+        """Stops claiming ahead until recent tasks are short again."""
         self.mean_s = max(self.mean_s, 1.0)
         self.ahead = self.low = 0
 
-    def learn(self, runs: list[Run]) -> None:
-        """How long tasks take decides how many are claimed ahead."""
+    def adjust_ahead(self, runs: list[Run]) -> None:
+        """Sets how many runs to claim ahead from how long tasks take."""
         ran = [run.busy_s for run in runs if run.started]
         if not ran:
             return

@@ -1,4 +1,4 @@
-"""Slots for plain functions: threads that are started when they are needed."""
+"""Slots for plain functions: threads that are started on demand."""
 
 import ctypes
 import threading
@@ -11,20 +11,20 @@ from pyff.app.context import Ctx
 from pyff.app.control import Paused, TaskCancelled
 from pyff.app.run import Run
 from pyff.engine import Engine
-from pyff.worker.execute import COMPLETE, judge
+from pyff.worker.execute import COMPLETE, set_outcome
 from pyff.worker.put_off import arguments
 from pyff.worker.state import State
 
 _raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _raise_in.argtypes = (ctypes.c_ulong, ctypes.py_object)
 _NOTHING = ctypes.py_object()
-"""NULL, which takes an exception back. None would be raised itself, as something that cannot be."""
+"""NULL, which clears a pending exception. None would be raised as an invalid exception."""
 
 
 @cache
 def _cancelled(reason: str) -> type[TaskCancelled]:
-    """A thread can be interrupted by a class only, which Python calls without arguments: what that makes is a
-    TaskCancelled with this reason."""
+    """An exception class that Python can instantiate without arguments, as interrupting a thread requires: the
+    instance is a TaskCancelled with this reason."""
 
     class Interrupt(TaskCancelled):
         def __init__(self) -> None:
@@ -35,7 +35,7 @@ def _cancelled(reason: str) -> type[TaskCancelled]:
 
 
 class Slot:
-    """A thread, the run it is at, and the lock under which it is interrupted."""
+    """A thread, its current run, and the lock under which it is interrupted."""
 
     def __init__(self, pool: "Threads", number: int) -> None:
         self._pool = pool
@@ -55,8 +55,8 @@ class Slot:
             if self._run is run and self._thread.ident is not None:
                 _raise_in(self._thread.ident, ctypes.py_object(_cancelled(run.lost or "cancelled")))
 
-    def recall(self) -> None:
-        """Takes an interrupt back that has not struck yet."""
+    def clear_interrupt(self) -> None:
+        """Clears a pending interrupt."""
         _raise_in(self._thread.ident or 0, _NOTHING)
 
     def _loop(self) -> None:
@@ -80,7 +80,7 @@ class Slot:
         try:
             run.started = started
             try:
-                run.interrupt, run.recall = self.interrupt, self.recall
+                run.interrupt, run.clear_interrupt = self.interrupt, self.clear_interrupt
                 with self._guard:
                     self._run = run
                 if run.lost is not None:
@@ -93,28 +93,28 @@ class Slot:
             finally:
                 self._leave(run)
             if run.lost is not None or run.paused:
-                judge(run, Paused())
+                set_outcome(run, Paused())
             else:
                 run.result = signature.result.encode(value)
                 run.outcome = COMPLETE
         except BaseException as error:
-            judge(run, error)
+            set_outcome(run, error)
         run.busy_s = monotonic() - started
 
     def _leave(self, run: Run) -> None:
-        """From here on nobody interrupts this thread: it is between two runs."""
-        struck = None
+        """Ends the part of the thread that can be interrupted: it is between two runs."""
+        interrupted = None
         while True:
             try:
                 with self._guard:
                     self._run = None
                     if run.lost is not None:
-                        self.recall()
+                        self.clear_interrupt()
                 break
-            except TaskCancelled as late:  # it struck here
-                struck = late
-        if struck is not None:
-            raise struck
+            except TaskCancelled as late:  # the interrupt was raised here
+                interrupted = late
+        if interrupted is not None:
+            raise interrupted
 
 
 class Threads:
@@ -135,28 +135,28 @@ class Threads:
         self._wake()
 
     def take(self, slot: Slot) -> Run | None:
-        """The next run, or None: then the slot is parked, and has to wait until it is woken."""
+        """The next run, or None: the slot is parked and waits for `wake`."""
         ready = self.ready
         try:
             run = ready.popleft()
         except IndexError:
             self._idle.append(slot)
             if not ready:
-                self.state.starved(0)
+                self.state.check_low(0)
                 return None
             try:
                 self._idle.remove(slot)
-            except ValueError:  # somebody is waking it already
+            except ValueError:  # another thread is already waking it
                 return None
             return self.take(slot)
         left = len(ready)
-        self.state.starved(left)
+        self.state.check_low(left)
         if left and not self.waking:
             self._wake()
         return run
 
     def drain(self) -> list[Run]:
-        """The runs that no slot has begun."""
+        """Removes and returns the runs that no slot has started."""
         found = []
         while self.ready:
             try:
@@ -174,7 +174,7 @@ class Threads:
                 break
 
     def _wake(self) -> None:
-        """One slot at a time: it wakes the next one, if there is work left when it runs."""
+        """Wakes one slot; it wakes the next one if work is left when it runs."""
         try:
             slot = self._idle.pop()
         except IndexError:

@@ -1,5 +1,4 @@
-"""Maintenance in passing: a worker looks after its peers, and one that has nothing to do runs ff_tick, which does what
-is due for everybody."""
+"""Maintenance by workers: each checks its peers, and an idle worker runs ff_tick, which does all due maintenance."""
 
 import logging
 import threading
@@ -9,20 +8,20 @@ from time import monotonic
 import psycopg
 
 from pyff.engine_error import EngineError
-from pyff.worker.link import Link, Patience
+from pyff.worker.link import Link, RetryPauses
 from pyff.worker.peers import Peers
 from pyff.worker.statements import TICK
 
 log = logging.getLogger("pyff.worker")
 
 
-class Chore:
-    """What has to be done now and then, and may fail: that is told once, and tried again after pauses that grow."""
+class Job:
+    """A recurring job that may fail: the first failure is logged, and retries follow after growing pauses."""
 
-    def __init__(self, complaint: str) -> None:
-        self._complaint = complaint
+    def __init__(self, failure_message: str) -> None:
+        self._failure_message = failure_message
         self._at = 0.0
-        self.patience = Patience(1.0, 60.0)
+        self.pauses = RetryPauses(1.0, 60.0)
 
     def do(self, work: Callable[[], None]) -> None:
         if monotonic() < self._at:
@@ -30,15 +29,15 @@ class Chore:
         try:
             work()
         except (psycopg.Error, EngineError) as error:
-            if not self.patience.failures:
-                log.warning("%s: %s", self._complaint, str(error).strip())
-            self._at = monotonic() + self.patience.spend()
+            if not self.pauses.failures:
+                log.warning("%s: %s", self._failure_message, str(error).strip())
+            self._at = monotonic() + self.pauses.next()
         else:
-            self.patience.restore()
+            self.pauses.reset()
 
 
 class Ticker:
-    """ff_tick once a second while the worker is idle, every ten seconds while it is not."""
+    """Runs ff_tick once a second while the worker is idle, every ten seconds while it is not."""
 
     def __init__(
         self,
@@ -54,16 +53,16 @@ class Ticker:
         self._idle = idle
         self._every_s = every_s
         self._busy_s = busy_s
-        self._looking = Chore("cannot look after other workers")
-        self._ticking = Chore("maintenance")
+        self._peer_check = Job("cannot check other workers")
+        self._tick_job = Job("maintenance")
         self._ticked = 0.0
         self.stopped = threading.Event()
 
     def serve(self) -> None:
         while not self.stopped.wait(self._every_s):
-            self._looking.do(self._peers.look)
+            self._peer_check.do(self._peers.check)
             if self._idle() or monotonic() - self._ticked >= self._busy_s:
-                self._ticking.do(self._tick)
+                self._tick_job.do(self._tick)
 
     def _tick(self) -> None:
         rows = self._link.call(TICK, {"max_ms": 500})
@@ -72,4 +71,4 @@ class Ticker:
             if errors:
                 log.error("maintenance: %s failed for %s rows", step, errors, extra={"step": step})
             elif processed:
-                log.debug("maintenance: %s did %s rows", step, processed, extra={"step": step})
+                log.debug("maintenance: %s processed %s rows", step, processed, extra={"step": step})

@@ -1,4 +1,4 @@
-"""The worker: claims executions, runs their tasks, reports what came of them."""
+"""The worker: claims executions, runs their tasks, reports the outcomes."""
 
 import contextlib
 import logging
@@ -24,24 +24,24 @@ from pyff.failure import Failure
 from pyff.worker.claimer import Claimer, Lanes
 from pyff.worker.execute import RELEASE, fields
 from pyff.worker.finisher import Finisher
-from pyff.worker.gate import Gate
 from pyff.worker.health import Health
-from pyff.worker.keeper import Keeper, Watch
 from pyff.worker.link import Link, conninfo
 from pyff.worker.listener import Listener
 from pyff.worker.loop import Loop
 from pyff.worker.observer import Observer
 from pyff.worker.peers import SESSION, Peers
+from pyff.worker.renewer import LeaseRenewer, Watch
+from pyff.worker.slot_limit import SlotLimit
 from pyff.worker.state import State
-from pyff.worker.statements import CLAIM, GOODBYE
+from pyff.worker.statements import CLAIM, MARK_STOPPED
 from pyff.worker.threads import Threads
 from pyff.worker.ticker import Ticker
 
 log = logging.getLogger("pyff.worker")
 
 CALL_TIMEOUT_S = 30.0
-WAITS_S = 1.0
-"""So long may work that was claimed ahead wait for a slot."""
+MAX_READY_S = 1.0
+"""How long work that was claimed ahead may wait for a slot."""
 
 
 class Worker:
@@ -49,13 +49,13 @@ class Worker:
 
     `lanes`: names, or names with weights ({"mail": 1, "billing": 3}: three times as often while both have work); by
     default those of the tasks. `slots`: how many tasks run at a time; plain functions in threads, coroutines on one
-    event loop. `capabilities`: what executions with `needs` are matched against. `lease_ttl_ms`: after how long others
-    take over the work of a machine that is gone, leases are renewed at a third of it; that of a process that died they
-    take over after about three seconds.
+    event loop. `capabilities`: matched against the `needs` of executions. `lease_ttl_ms`: after how long other workers
+    take over the work of a machine that is gone; leases are renewed after a third of it. The work of a dead process is
+    taken over after about three seconds.
 
-    `run` blocks until SIGTERM or SIGINT: then it claims nothing more, lets running tasks finish for `drain_s` seconds
-    and gives everything else back. A second signal gives back at once. As a context manager, or with `start` and
-    `stop`, it works in the background.
+    `run` blocks until SIGTERM or SIGINT: then the worker stops claiming, lets running tasks finish for `drain_s`
+    seconds and releases all other executions. A second signal releases them at once. As a context manager, or with
+    `start` and `stop`, the worker runs in the background.
 
     `prepare=False` is for a connection pooler in transaction mode; `listen_dsn` then names a direct connection for
     LISTEN, without which it polls every `poll_s` seconds.
@@ -81,16 +81,16 @@ class Worker:
         observers: Sequence[Observer] = (),
     ) -> None:
         if slots < 1:
-            raise ValueError("slots: at least one")
+            raise ValueError("slots: must be at least 1")
         if not 1 <= batch <= 1_000:
-            raise ValueError("batch: between 1 and 1000")
+            raise ValueError("batch: must be between 1 and 1000")
         if isinstance(lanes, str):
-            raise TypeError("lanes: expected names of lanes, got one text")
+            raise TypeError("lanes: expected an iterable of lane names, got a string")
         weights = lanes if isinstance(lanes, Mapping) else dict.fromkeys(lanes or app.lanes(), 1.0)
         if not weights or not all(0 < weight < math.inf for weight in weights.values()):
-            raise ValueError("lanes: at least one, with weights above zero")
+            raise ValueError("lanes: give at least one, with weights above 0")
         if not poll_s > 0:
-            raise ValueError("poll_s: above zero")
+            raise ValueError("poll_s: must be above 0")
         self.app = app
         self.worker_id = worker_id or socket.gethostname() or "worker"
         self.instance_id = ""
@@ -107,45 +107,45 @@ class Worker:
         self._maintain = maintain
         self._observers = list(observers)
         self._phase: Literal["new", "running", "draining", "stopped"] = "new"
-        self._asked = threading.Event()
-        self._hurry = threading.Event()
+        self._stop_requested = threading.Event()
+        self._stop_now = threading.Event()
         self._stop_lock = threading.Lock()
-        self._broken = ""
+        self._crash = ""
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
         """Works until SIGTERM, SIGINT or `shutdown`. Call it from the main thread to have signals handled.
 
-        Raises: Failure, if a part of the worker died of a mistake; what could be given back was.
+        Raises: Failure, if a thread of the worker crashed; remaining executions were released where possible.
         """
         with self._signals():
             self.start()
-            self._asked.wait()
+            self._stop_requested.wait()
             self.stop()
-        if self._broken:
+        if self._crash:
             raise Failure(
-                f"the worker could not go on: {self._broken}",
-                hint="The log has the whole story. Start it again.",
+                f"the worker crashed: {self._crash}",
+                hint="See the log for the traceback. Start the worker again.",
             )
 
     def shutdown(self) -> None:
-        """Asks `run` to end as a signal would: the first call drains, the second one stops at once."""
-        if self._asked.is_set():
-            self._hurry.set()
-        self._asked.set()
+        """Ends `run` as a signal would: the first call drains, the second one stops at once."""
+        if self._stop_requested.is_set():
+            self._stop_now.set()
+        self._stop_requested.set()
 
     def start(self) -> None:
-        """Begins to work in the background. Raises if the database cannot be reached, or is not what it should be."""
+        """Starts working in the background. Raises if the database cannot be reached or rejects the worker."""
         if self._phase != "new":
-            raise RuntimeError("a worker starts once; make another one")
+            raise RuntimeError("a worker can be started only once; create another one")
         if not self.app.tasks:
             raise Failure("the app has no tasks", hint="Import the modules that register them.")
         kinds = {
             task.signature.is_async for task in self.app.tasks.values()
-        }  # one that cannot be called is told now
+        }  # an invalid signature raises here
         self._state = State(self._slots, self._batch)
-        # Two pools: a task inside a transaction may make a call, and must not wait for others that do the same.
+        # Two pools: a call made inside a task's transaction must not wait for connections that transactions hold.
         self._engine, self._transactions = (
             Engine(
                 self._dsn,
@@ -154,7 +154,7 @@ class Worker:
             )
             for _ in range(2)
         )
-        name = str(uuid4())  # never the host's: a successor is somebody else
+        name = str(uuid4())  # not derived from the host: a restarted worker is another instance
         identity = {
             "worker_id": self.worker_id,
             "instance_id": name,
@@ -167,13 +167,13 @@ class Worker:
             self._dsn, "renew", prepare=self._prepare, instance_id=SESSION + name if self._prepare else None
         )
         try:
-            supported = self._examine(identity)
+            supported = self._check_database(identity)
             keeping.connect()
         except BaseException:
             self._engine.close()
             keeping.drop()
             raise
-        if keeping.holding:
+        if keeping.holds_lock:
             identity["instance_id"] = SESSION + name
         self.instance_id = str(identity["instance_id"])
         self._pid = os.getpid()
@@ -185,12 +185,12 @@ class Worker:
         self._links["renew"] = keeping
         self._threads = Threads(state, self._engine, self._transactions, self._slots)
         self._loop = Loop(state, self._dsn, self._slots, prepare=self._prepare)
-        self._pools: list[Threads | Loop | Gate] = [self._threads, self._loop]
-        self._gate: Gate | None = None
+        self._pools: list[Threads | Loop | SlotLimit] = [self._threads, self._loop]
+        self._slot_limit: SlotLimit | None = None
         if len(kinds) > 1:
-            self._gate = Gate(self._slots, self._enter)
-            state.left = self._gate.left
-            self._pools.insert(0, self._gate)
+            self._slot_limit = SlotLimit(self._slots, self._assign)
+            state.on_outcome = self._slot_limit.leave
+            self._pools.insert(0, self._slot_limit)
         self._claimer = Claimer(
             state,
             self._links["claim"],
@@ -206,16 +206,18 @@ class Worker:
             due=self._due,
             max_put_offs=self.app.max_put_offs,
         )
-        self._keeper = Keeper(state, self._links["renew"], self._ttl_ms, identity)
-        self._watch = Watch(state, list(self._links.values()), CALL_TIMEOUT_S, self._unload)
+        self._renewer = LeaseRenewer(state, self._links["renew"], self._ttl_ms, identity)
+        self._watch = Watch(state, list(self._links.values()), CALL_TIMEOUT_S, self._release_stuck)
         self._listener: Listener | None = None
         self._ticker: Ticker | None = None
         self._background: dict[str, threading.Thread] = {}
         self._spawn("watch", self._watch.serve)
-        self._spawn("renew", self._keeper.serve)
+        self._spawn("renew", self._renewer.serve)
         self._spawn("report", self._finisher.serve)
         if self._listen_dsn is not None:
-            self._listener = Listener(self._listen_dsn, self._rung, self._keeper.poke, self._rung_all)
+            self._listener = Listener(
+                self._listen_dsn, self._notify_lane, self._renewer.renew_now, self._notify_all_lanes
+            )
             self._spawn("listen", self._listener.serve)
         if "maintain" in self._links:
             link = self._links["maintain"]
@@ -231,7 +233,7 @@ class Worker:
         )
 
     def stop(self, drain_s: float | None = None) -> None:
-        """Drains, gives back what is left, and ends all threads but those of tasks that do not stop."""
+        """Drains, releases the remaining executions, and ends all threads but those of tasks that do not stop."""
         with self._stop_lock:
             if (
                 self._phase != "running" or self._pid != os.getpid()
@@ -245,12 +247,12 @@ class Worker:
             state.room.set()
             while self._background["claim"].is_alive():
                 self._background["claim"].join(0.1)
-                if self._hurry.is_set() or monotonic() > until + 1:
+                if self._stop_now.is_set() or monotonic() > until + 1:
                     self._links["claim"].abort()
             for pool in self._pools:
                 for run in pool.drain():
-                    self._give_back(run)
-            while state.active() > 0 and monotonic() < until and not self._hurry.wait(0.01):
+                    self._release_run(run)
+            while state.active() > 0 and monotonic() < until and not self._stop_now.wait(0.01):
                 pass
             self._interrupt_rest()
             self._flush()
@@ -268,7 +270,7 @@ class Worker:
         self.stop()
 
     def health(self) -> Health:
-        """How it is doing, from its own memory: cheap, and true even while the database does not answer."""
+        """The health of the worker, from memory: cheap, and correct while the database is unreachable."""
         if self._phase == "new":
             return Health(
                 "new", False, self.worker_id, "", self._slots, *(0,) * 4, False, None, None, *(0,) * 6
@@ -282,7 +284,7 @@ class Worker:
         return Health(
             state=self._phase,
             healthy=self._phase == "running"
-            and not self._broken
+            and not self._crash
             and (not room or (claim_age is not None and claim_age < max(10.0, 5 * self._poll_s)))
             and renewal_age is not None
             and renewal_age < late,
@@ -304,8 +306,8 @@ class Worker:
             lost=counters.lost,
         )
 
-    def _examine(self, identity: Mapping[str, object]) -> set[str]:
-        """What the database can do. A claim of nothing says now what every claim would be refused for."""
+    def _check_database(self, identity: Mapping[str, object]) -> set[str]:
+        """The capabilities of the database. A claim with limit 0 raises now what would reject every claim."""
         supported = {row.capability for row in self._engine.capabilities() if row.supported}
         probe = Link(self._dsn, "probe", prepare=False)
         try:
@@ -327,12 +329,12 @@ class Worker:
                     observer.claimed(run)
                 except Exception:
                     log.exception("an observer failed")
-        if self._gate is None:
-            self._enter(runs)
+        if self._slot_limit is None:
+            self._assign(runs)
         else:
-            self._gate.put(runs)
+            self._slot_limit.put(runs)
 
-    def _enter(self, runs: list[Run]) -> None:
+    def _assign(self, runs: list[Run]) -> None:
         plain: list[Run] = []
         coroutines: list[Run] = []
         for run in runs:
@@ -353,49 +355,49 @@ class Worker:
         self._lanes.due(lane, seconds)
         self._state.room.set()
 
-    def _rung(self, lane: str) -> None:
-        self._lanes.ring(lane)
+    def _notify_lane(self, lane: str) -> None:
+        self._lanes.notify(lane)
         self._state.room.set()
 
-    def _rung_all(self) -> None:
-        self._lanes.ring_all()
+    def _notify_all_lanes(self) -> None:
+        self._lanes.notify_all()
         self._state.room.set()
 
-    def _give_back(self, run: Run) -> None:
+    def _release_run(self, run: Run) -> None:
         if not run.outcome:
             run.outcome = RELEASE
             self._state.finish(run)
 
-    def _unload(self) -> None:
-        """Work that was claimed ahead and cannot begin, since all slots are at something long, is for others."""
-        limit = monotonic() - WAITS_S
+    def _release_stuck(self) -> None:
+        """Releases work that was claimed ahead and cannot start because all slots run long tasks."""
+        limit = monotonic() - MAX_READY_S
         for pool in self._pools:
             try:
                 stuck = pool.ready[0].claimed_at < limit
             except IndexError:
                 continue
             if stuck:
-                self._state.slow_down()
+                self._state.stop_claiming_ahead()
                 for run in pool.drain():
-                    self._give_back(run)
+                    self._release_run(run)
 
     def _interrupt_rest(self) -> None:
-        """Tasks that are still running are told to stop; those that do not are given back under their feet."""
+        """Interrupts running tasks; releases those that do not stop."""
         rest = [run for run in list(self._state.runs.values()) if not run.outcome and not run.paused]
         if not rest:
             return
         for run in rest:
             run.lose("worker_stopping")
-        until = monotonic() + (0.2 if self._hurry.is_set() else 1.0)
+        until = monotonic() + (0.2 if self._stop_now.is_set() else 1.0)
         while monotonic() < until and any(not run.outcome for run in rest):
             threading.Event().wait(0.01)
         for run in rest:
             if not run.outcome:
-                log.warning("%s did not stop: given back", run.kind, extra=fields(run))
-                self._give_back(run)
+                log.warning("%s did not stop: released", run.kind, extra=fields(run))
+                self._release_run(run)
 
     def _flush(self) -> None:
-        until = monotonic() + (2.0 if self._hurry.is_set() else 10.0)
+        until = monotonic() + (2.0 if self._stop_now.is_set() else 10.0)
         while self._state.runs and monotonic() < until:
             threading.Event().wait(0.005)
         self._state.stopping.set()
@@ -403,15 +405,15 @@ class Worker:
         self._background["report"].join(5)
 
     def _end(self) -> None:
-        self._watch.hurry(1.0 if self._hurry.is_set() else 5.0)
+        self._watch.shorten_timeout(1.0 if self._stop_now.is_set() else 5.0)
         for part in (self._listener, self._ticker):
             if part is not None:
                 part.stopped.set()
-        self._keeper.stop()
+        self._renewer.stop()
         self._background["renew"].join(5)
         with contextlib.suppress(psycopg.Error, EngineError):
             self._links["renew"].call(
-                GOODBYE, {"instance_id": self.instance_id, "namespace": self.app.namespace}
+                MARK_STOPPED, {"instance_id": self.instance_id, "namespace": self.app.namespace}
             )
         self._watch.stopped.set()
         self._threads.close()
@@ -429,8 +431,8 @@ class Worker:
             try:
                 target()
             except BaseException as error:
-                log.exception("the thread that has to %s has ended: stopping", name)
-                self._broken = self._broken or f"{name}: {type(error).__name__}: {error}"
+                log.exception("%s thread crashed; shutting down", name)
+                self._crash = self._crash or f"{name}: {type(error).__name__}: {error}"
                 self.shutdown()
 
         thread = threading.Thread(target=guarded, name=f"pyff-{name}", daemon=True)
@@ -445,7 +447,7 @@ class Worker:
 
         came: queue.SimpleQueue[int] = (
             queue.SimpleQueue()
-        )  # the one way out of a handler that cannot deadlock
+        )  # SimpleQueue.put is reentrant, so it cannot deadlock in a handler
 
         def handle(number: int, _: FrameType | None) -> None:
             came.put(number)

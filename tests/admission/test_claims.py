@@ -97,6 +97,18 @@ def test_a_full_policy_does_not_hide_the_rest_of_the_lane(db, limit):
     assert sorted(found) == sorted([plain, other])
 
 
+@pytest.mark.parametrize("limit", [1, 10])
+def test_a_claim_locks_nothing_of_a_policy_that_is_locked(db, connect, limit):
+    policy(db, at_once=5)
+    (eid,) = many(db, 1, "q")
+    holder, looker = connect(autocommit=False), connect(autocommit=False)
+    holder.execute("select from ff_quota_policy for update")
+    assert (batch(looker, limit) if limit > 1 else claim(looker) or []) == []
+    holder.rollback()
+    assert take(db)["execution_id"] == eid
+    looker.rollback()
+
+
 def test_priority_holds_between_limited_and_other_work(db):
     policy(db, at_once=9)
     eids = [
@@ -202,10 +214,7 @@ def test_a_reclaimed_attempt_is_charged_a_slot_and_no_start_and_is_never_parked(
     assert take(db)["execution_id"] == behind
     assert claim(db) is None
     row = execution(db, eid)
-    assert (row["ownership_state"], row["blocking_reason"]) == (
-        "lease_expired_reclaimable",
-        "waiting_for_worker",
-    )
+    assert (row["lifecycle_phase"], row["eligibility_state"]) == ("active", "not_applicable")
     clock.advance(1000)
     again = take(db)
     assert (again["execution_id"], again["handle_kind"]) == (eid, "reclaimed")

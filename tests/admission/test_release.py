@@ -162,7 +162,7 @@ def test_a_peer_that_is_busy_is_passed_over(db, connect):
     row = take(db)
     assert claim(db) is None
     busy = connect(autocommit=False)
-    busy.execute("select from ff_exec_core where execution_id = %s for update", [eids[1].split(":")[-1]])
+    busy.execute("select from ff_execution where execution_id = %s for update", [eids[1].split(":")[-1]])
     one(db, "ff_complete", handle=row["handle"])
     busy.rollback()
     assert [state(db, eid) for eid in eids[1:]] == ["blocked_by_quota", "eligible_now"]

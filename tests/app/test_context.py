@@ -94,7 +94,7 @@ def test_two_steps_of_one_name_are_refused_at_once(app, db):
         ctx.step("a", ran.append, 2)
 
     handle = twice.enqueue()
-    with pytest.raises(DuplicateStep, match="two 'a'"):
+    with pytest.raises(DuplicateStep, match="the name 'a' is already used"):
         drain(app, db, reraise=True)
     assert ran == [1]
     assert handle.state() == "failed"

@@ -3,7 +3,7 @@
 import pytest
 
 from pyff import App, AsyncCtx, Backoff, Ctx, Token, send_signal
-from pyff.doctor.patient import Patient, Thresholds
+from pyff.doctor.context import CheckContext, Thresholds
 from pyff.doctor.stuck import check
 from pyff.testing import advance, drain, freeze
 
@@ -234,7 +234,7 @@ def test_a_signal_that_is_too_large_to_be_recorded_is_put_off_until_the_setting_
         drain(app, db)
         send(tokens[0])
     assert len(drain(app, db).put_off) == 1
-    assert "its signals and steps cannot be read or recorded" in handle.describe().progress_message
+    assert "cannot read or record its signals and steps" in handle.describe().progress_message
     engine.set_setting("max_step_result_bytes", "2000000")
     advance(db, DAY)
     drain(app, db)
@@ -266,7 +266,7 @@ def stuck(db):
         (changed_payload, "the payload does not fit the task: expected an object, got int"),
         (changed_payload_async, "the payload does not fit the task: expected an object, got int"),
         (without_context, "the payload does not fit the task: expected an object, got int"),
-        (without_the_task, "there is no task 'charge'"),
+        (without_the_task, "task 'charge' is not registered"),
         (missing_import, "ModuleNotFoundError: No module named 'a_module_that_is_not_installed'"),
     ],
 )
@@ -293,11 +293,11 @@ def test_what_cannot_be_run_here_is_put_off_for_longer_and_longer_and_shown(engi
 
 def test_doctor_names_what_is_put_off(engine, db):
     engine.create_execution("default", execution_kind="charge", payload=b"7")
-    assert list(check(Patient.prepared(db, Thresholds()))) == []
+    assert list(check(CheckContext.prepared(db, Thresholds()))) == []
     drain(without_the_task(engine), db)
-    (finding,) = check(Patient.prepared(db, Thresholds()))
+    (finding,) = check(CheckContext.prepared(db, Thresholds()))
     assert "lane default" in finding.what
-    assert "there is no task 'charge'" in finding.what
+    assert "task 'charge' is not registered" in finding.what
 
 
 def test_a_task_that_sleeps_after_it_was_put_off_is_not_stuck(engine, db):

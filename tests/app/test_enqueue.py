@@ -265,7 +265,7 @@ def test_mistakes_in_a_task_are_told_when_it_is_made_or_first_used(app):
     @app.task("twice")
     def first() -> None: ...
 
-    with pytest.raises(ValueError, match="two tasks called 'twice'"):
+    with pytest.raises(ValueError, match="task 'twice' is already registered"):
 
         @app.task("twice")
         def second() -> None: ...

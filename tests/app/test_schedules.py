@@ -94,7 +94,7 @@ def test_mistakes_are_told_when_they_are_made(app):
     with pytest.raises(TypeError, match="takes one argument"):
         app.schedule(every_ms=1000)(mail)
     mail.schedule("a", "ann", cron="61 * * * *")
-    with pytest.raises(ValueError, match="two schedules called 'a'"):
+    with pytest.raises(ValueError, match="schedule 'a' is already declared"):
         mail.schedule("a", "bob", every_ms=1000)
     with pytest.raises(InvalidSchedule):
         app.sync_schedules()

@@ -100,9 +100,10 @@ def test_the_number_of_violations_asked_for_is_checked(db, limit):
 def test_a_broken_row_is_found_by_the_invariants(db):
     eid = create(db)
     assert rows(db, "ff_check_invariants") == []
-    db.execute("delete from ff_exec_input")
-    db.execute("update ff_exec_core set priority = 9001, started_at_ms = 1, delay_until_ms = 5")
+    db.execute(
+        "update ff_execution set lane_id = 'other', priority = 9001, started_at_ms = 1, delay_until_ms = 5"
+    )
     found = {(row["invariant"], row["subject"]) for row in rows(db, "ff_check_invariants")}
-    assert {(name, eid) for name in ("input_row", "priority", "started_at", "delay_columns")} <= found
+    assert {(name, eid) for name in ("queue_row", "priority", "started_at", "delay_columns")} <= found
     assert len(rows(db, "ff_check_invariants", limit=2)) == 2
     assert rows(db, "ff_check_invariants", limit=0) == []

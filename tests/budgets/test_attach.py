@@ -22,7 +22,8 @@ def on_flow(db, flow):
 def park(db, execution_id):
     """As a claim leaves what it may not hand out."""
     db.execute(
-        """update ff_exec_core set eligibility_state = 'blocked_by_budget', blocking_reason = 'waiting_for_budget'
+        """update ff_execution set state = 'budget', ready_in = null, due_at_ms = ff__max_time_ms(),
+                                   blocked_budget_id = budget_ids[1]
             where execution_id = %s""",
         [execution_id[-36:]],
     )
@@ -223,16 +224,15 @@ def test_the_rules_find_what_must_not_be(db):
         ),
         ("insert into ff_budget_breach values ('b', 1, 'cancel_all')", "budget_breach"),
         ("update ff_budget set breached = true", "budget_breached"),
-        ("update ff_exec_core set budget_ids = '{no}'", "budget_attached"),
-        ("update ff_exec_core set budget_ids = '{}'", "budget_attached"),
-        ("update ff_exec_core set budget_ids = '{b,b}'", "budget_attached"),
+        ("update ff_execution set budget_ids = '{no}'", "budget_attached"),
+        ("update ff_execution set budget_ids = '{}'", "budget_attached"),
+        ("update ff_execution set budget_ids = '{b,b}'", "budget_attached"),
         (
             "insert into ff_budget_usage_dedup values ('no', 'k', null, null, 1, '', 'ok', null)",
             "budget_dedup",
         ),
         (
-            """update ff_exec_core set budget_ids = null, eligibility_state = 'blocked_by_budget',
-                      blocking_reason = 'waiting_for_budget'""",
+            "update ff_execution set budget_ids = null, state = 'budget'",
             "budget_parked",
         ),
     ):

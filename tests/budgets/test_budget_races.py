@@ -234,7 +234,7 @@ def test_sweeps_pass_over_what_is_busy(db, connect, clock):
     assert sweep(db, "budget_breaches") == (0, 0, False)
     assert sweep(db, "budget_resets") == (0, 0, False)  # somebody is cancelling on its account
     holder.rollback()
-    holder.execute("select from ff_exec_core where execution_id = %s for update", [eid[-36:]])
+    holder.execute("select from ff_execution where execution_id = %s for update", [eid[-36:]])
     assert sweep(db, "budget_breaches") == (1, 0, False)
     assert execution(db, free)["public_state"] == "cancelled"
     assert breaches(db) == ["b"]

@@ -220,15 +220,37 @@ def helpers(db):
     return [f for f in table(db, FUNCTIONS) if f["name"].startswith("ff__")]
 
 
-def test_every_file_defines_the_function_it_is_named_after_and_nothing_else(db):
-    files = sorted(path.stem for path in (DB / "functions").rglob("ff_*.sql"))
+def test_every_function_is_defined_in_one_file_and_a_public_one_in_that_of_its_name(db):
+    """Beside a public function stand only helpers."""
+    defined = {
+        path: re.findall(
+            r"^create or replace (?:function|procedure|view) (\w+)", path.read_text(), re.MULTILINE
+        )
+        for path in (DB / "functions").glob("*/*.sql")
+    }
     views = {
         row["relname"]
         for row in table(
             db, "select relname from pg_class where relkind = 'v' and relname like 'ff\\_v\\_%%'"
         )
     }
-    assert files == sorted([f["name"] for f in table(db, FUNCTIONS)] + sorted(views))
+    assert sorted(name for names in defined.values() for name in names) == sorted(
+        [f["name"] for f in table(db, FUNCTIONS)] + sorted(views)
+    )
+    for path, names in defined.items():
+        visible = [name for name in names if not name.startswith("ff__")]
+        assert visible == [path.stem] * bool(re.match("ff_(?!_)", path.stem)), path.name
+
+
+def test_a_comment_follows_its_function():
+    statement = re.compile(
+        r"^(create or replace|comment on) (?:function|procedure|view|column) (\w+)", re.MULTILINE
+    )
+    for path in (DB / "functions").glob("*/*.sql"):
+        defined = ""
+        for verb, name in statement.findall(path.read_text()):
+            assert verb != "comment on" or name == defined, path.name
+            defined = name
 
 
 def test_migrations_define_no_function(db):
@@ -446,13 +468,16 @@ def test_the_errors_in_a_comment_are_registered_and_cover_what_the_body_raises(d
 # Sweeps open a block per row, so that one bad row does not stop the others; ff_submit_flow opens one to say which
 # node an error is about; ff__parse_patch, because PostgreSQL 15 cannot say whether a text is json without trying.
 # ff__admit opens one to drop the lock of a policy that is full, ff__lock_parent that of a parent that runs;
-# ff__handle_ids one per batch, cheaper than looking at each handle. On a lane with limited work, and only there,
-# ff__pick and ff_claim_many open one to drop the locks of rows whose policy another transaction has locked.
+# ff__parse_handle, ff__handle_ids and ff_complete one per call, cheaper than looking at a handle before it is cast;
+# ff_create_execution for an id that the caller names. On a lane with limited work,
+# and only there, ff__pick opens one to drop the locks of rows whose policy another transaction has locked.
 CATCHES = {
     "ff__admit",
     "ff__pick",
-    "ff_claim_many",
     "ff__handle_ids",
+    "ff__parse_handle",
+    "ff_complete",
+    "ff_create_execution",
     "ff__parse_patch",
     "ff__sweep",
     "ff_tick",

@@ -117,9 +117,9 @@ def test_a_create_a_claim_a_renewal_and_a_completion_read_only_what_they_want(db
     (row,), ran = explained("ff_claim", lane_id="default", worker_id="w", worker_instance_id="w-1")
     plans += ran
     assert any(
-        node.get("Index Name") == "ff_exec_core_ready" for plan in ran for node in nodes(plan["Plan"])
+        node.get("Index Name") == "ff_execution_ready" for plan in ran for node in nodes(plan["Plan"])
     ), "the claim did not use the ready index"
-    assert any(node.get("Index Name") == "ff_exec_core_due" for plan in ran for node in nodes(plan["Plan"]))
+    assert any(node.get("Index Name") == "ff_execution_due" for plan in ran for node in nodes(plan["Plan"]))
     assert not any(node["Node Type"] == "Sort" for plan in ran for node in nodes(plan["Plan"]))
     _, ran = explained("ff_renew", handle=row["handle"])
     plans += ran
@@ -163,7 +163,7 @@ def test_a_claim_over_many_sets_reads_little_more_than_it_takes(db, clock, expla
         read = [
             node["Actual Rows"] * node["Actual Loops"]
             for node in nodes(plan["Plan"])
-            if node.get("Index Name") == "ff_exec_core_ready"
+            if node.get("Index Name") == "ff_execution_ready"
         ]
         assert sum(read) <= limit.get("limit", 1) + 10, plan["Query Text"]
         assert not any(node["Node Type"] == "Sort" for node in nodes(plan["Plan"])) or not read
@@ -187,7 +187,7 @@ def test_what_a_claim_over_many_sets_may_not_take_is_not_looked_up_one_by_one(db
         looks = [
             node["Actual Loops"]
             for node in nodes(plan["Plan"])
-            if node.get("Index Name") == "ff_exec_core_pkey"
+            if node.get("Index Name") == "ff_execution_pkey"
         ]
         assert sum(looks) <= 10, plan["Query Text"]
 
@@ -203,7 +203,7 @@ def test_a_batch_that_was_planned_while_the_tables_were_small_reads_no_more_late
     worker = {"worker_id": "w", "worker_instance_id": "w-1"}
     rows(db, "ff_create_executions", lane_id="default", payloads=[b""] * before)
     small = rows(db, "ff_claim_many", lane_id="default", limit=10, **worker)
-    db.execute("analyze ff_exec_core, ff_exec_input, ff_attempt, ff_event_log")
+    db.execute("analyze ff_execution, ff_attempt_past, ff_event_log")
     for function in ("ff_renew_many", "ff_complete_many"):
         rows(db, function, handles=[r["handle"] for r in small])
     crowd(db, clock)
@@ -213,10 +213,7 @@ def test_a_batch_that_was_planned_while_the_tables_were_small_reads_no_more_late
     assert list(wasted(plans)) == []
     for plan in plans:
         for node in nodes(plan["Plan"]):
-            if (
-                node.get("Relation Name", "").startswith("ff_exec")
-                or node.get("Relation Name") == "ff_attempt"
-            ):
+            if node.get("Relation Name") in ("ff_execution", "ff_attempt_past"):
                 assert node["Actual Rows"] * node["Actual Loops"] <= 64, plan["Query Text"]
 
 
@@ -230,7 +227,7 @@ def test_what_is_due_is_found_without_reading_what_is_not(db, clock, explained):
     rows(db, "ff_complete_many", handles=[r["h"] for r in leased])
     clock.advance(40_000)  # the leases ran out, the delays did not end
     found, ran = explained("ff_claim", lane_id="default", worker_id="w", worker_instance_id="w-1")
-    assert found[0]["handle_kind"] == "fresh"
+    assert found[0]["handle_kind"] == "reclaimed"  # it was created first
     assert list(wasted(ran)) == []
 
 
@@ -240,8 +237,8 @@ def test_the_leases_of_a_worker_are_found_without_reading_what_has_ended_or_is_r
     (row,), plans = explained("ff_mark_worker_dead", worker_instance_id="w-1", revoke_leases=True)
     assert row["leases_revoked"] == MANY
     (plan,) = [plan for plan in plans if "order by c.execution_id" in plan["Query Text"]]
-    read = [node for node in nodes(plan["Plan"]) if node.get("Relation Name") == "ff_exec_core"]
-    assert [node.get("Index Name") for node in read] == ["ff_exec_core_due"]
+    read = [node for node in nodes(plan["Plan"]) if node.get("Relation Name") == "ff_execution"]
+    assert [node.get("Index Name") for node in read] == ["ff_execution_due"]
     assert list(wasted([p for p in plans if p is not plan])) == []
 
 
@@ -276,7 +273,7 @@ def test_claims_of_work_that_needs_admission_read_only_what_they_want(db, clock,
     (row,), ran = explained("ff_claim", lane_id="limited", **worker)
     plans += ran
     used = {node.get("Index Name") for plan in ran for node in nodes(plan["Plan"])}
-    assert {"ff_exec_core_ready", "ff_exec_core_limits"} <= used
+    assert {"ff_execution_ready", "ff_execution_limits"} <= used
     _, ran = explained("ff_complete", handle=row["handle"])
     plans += ran
     found, ran = explained("ff_claim_many", lane_id="limited", limit=5, **worker)
@@ -313,18 +310,18 @@ def test_a_plain_execution_sits_in_the_primary_key_and_one_more_index(db, connec
     query = """
         select s.indexrelname, (pgstatindex(s.indexrelid::regclass)).leaf_pages
           from pg_stat_user_indexes s join pg_class i on i.oid = s.indexrelid join pg_am a on a.oid = i.relam
-         where s.relname = 'ff_exec_core' and a.amname = 'btree'
+         where s.relname = 'ff_execution' and a.amname = 'btree'
     """
 
     def used() -> set[str]:
-        db.execute("vacuum ff_exec_core")
+        db.execute("vacuum ff_execution")
         return {row["indexrelname"] for row in table(db, query) if row["leaf_pages"]}
 
-    assert used() == {"ff_exec_core_pkey", "ff_exec_core_ready"}
+    assert used() == {"ff_execution_pkey", "ff_execution_ready"}
     row = take(db)
-    assert used() >= {"ff_exec_core_pkey", "ff_exec_core_due"}
+    assert used() >= {"ff_execution_pkey", "ff_execution_due"}
     one(db, "ff_complete", handle=row["handle"])
-    assert used() >= {"ff_exec_core_pkey", "ff_exec_core_retention"}
+    assert used() >= {"ff_execution_pkey", "ff_execution_retention"}
 
 
 def fail_many(db, **args):
@@ -347,7 +344,7 @@ def test_retention_reads_what_it_deletes_and_not_what_is_kept_longer(db, clock, 
         node["Actual Rows"] * node["Actual Loops"]
         for plan in plans
         for node in nodes(plan["Plan"])
-        if node.get("Relation Name") == "ff_exec_core"
+        if node.get("Relation Name") == "ff_execution"
     )
     assert read < 20
 

@@ -11,8 +11,8 @@ from psycopg.conninfo import make_conninfo
 from psycopg.types.json import Jsonb
 
 from pyff.cli import main
-from pyff.doctor import CHECKS, Patient, Thresholds, examine, grants
-from pyff.doctor.patient import lasted, run_sql, some
+from pyff.doctor import CHECKS, CheckContext, Thresholds, examine, grants
+from pyff.doctor.context import duration, first_few, run_sql
 from pyff.migrate import migrate
 from pyff.postgres import temporary
 from tests.sql import create, one, rows, table, take
@@ -51,7 +51,7 @@ def mend(dsn, monkeypatch):
 def test_a_database_that_was_just_installed_is_sound(db, pyff):
     assert (
         pyff("doctor", "--skip", "durability").out
-        == "sound: " + ", ".join(name for name in CHECKS if name != "durability") + "\n"
+        == "ok: " + ", ".join(name for name in CHECKS if name != "durability") + "\n"
     )
     told = pyff("doctor", "--skip", "durability", "--deep", "--json").objects
     assert [row["check"] for row in told if row["status"] == "ok"] == [
@@ -65,7 +65,7 @@ def test_an_empty_database_needs_the_installation_only(dsn, db, bare):
     said = bare("doctor", "--skip", "durability", "--dsn", f"{dsn} options='-c search_path=empty'")
     assert said.code == 1
     assert said.out.startswith("functions: pyff is not installed in this database")
-    assert "    mend: pyff migrate\n" in said.out
+    assert "    fix:  pyff migrate\n" in said.out
     assert said.out.endswith("1 finding\n")
 
 
@@ -77,7 +77,7 @@ def test_an_installation_behind_another_schema_is_found_and_no_second_one_is_adv
     assert said.out.startswith(
         'functions: pyff is installed in schema public, but schema "My Jobs" comes before it'
     )
-    assert "mend: pyff migrate" not in said.out
+    assert "fix:  pyff migrate" not in said.out
     advised = re.search(r"options=-csearch_path=(\S+)", said.out)[1]
     assert said.out.endswith("1 finding\n")  # the other checks look at the installation
     followed = make_conninfo(dsn, options=f"-csearch_path={advised}")
@@ -104,7 +104,7 @@ def test_migrate_does_not_install_in_front_of_an_installation(dsn, db, bare):
 def test_the_checks_run_without_jit(db, pyff, monkeypatch):
     seen = []
     db.execute(f"alter database {db.info.dbname} set jit = on")
-    monkeypatch.setitem(CHECKS, "clock", lambda patient: seen.extend(patient.rows("show jit")) or ())
+    monkeypatch.setitem(CHECKS, "clock", lambda context: seen.extend(context.rows("show jit")) or ())
     pyff("doctor", "--only", "clock")
     assert seen == [{"jit": "off"}]
 
@@ -138,7 +138,7 @@ def test_a_missing_extension_and_one_in_a_strange_schema_are_found_and_mended(db
     db.execute("create schema away")
     db.execute("alter extension pgcrypto set schema away")
     (found,) = doctor("extension")
-    assert "is in schema away, where the functions do not look" in found["what"]
+    assert "is in schema away, outside the path of the functions" in found["what"]
     mend(found)
     assert doctor("extension", code=0) == []
 
@@ -232,9 +232,9 @@ def test_single_steps_that_lag_are_off_or_fail_are_found(db, doctor):
         " values ('sweep_delayed', 'x', 3, 'division by zero', 0)"
     )
     slow, off, poison = doctor("maintenance")
-    assert slow["what"].endswith("though others have: sweep_workers")
+    assert slow["what"].endswith("while others have: sweep_workers")
     assert off["what"] == "steps of maintenance are switched off: sweep_expired"
-    assert poison["what"] == "sweep_delayed fails on 1 rows, for instance: division by zero"
+    assert poison["what"] == "sweep_delayed fails on 1 rows, for example: division by zero"
 
 
 def test_a_long_transaction_is_found_and_ended(db, doctor, mend, connect):
@@ -251,16 +251,16 @@ def test_a_long_transaction_is_found_and_ended(db, doctor, mend, connect):
 
 def test_dead_rows_and_neglected_tables_are_found_and_mended(db, doctor, mend):
     assert doctor("bloat", code=0) == []
-    db.execute("alter table ff_exec_core set (autovacuum_enabled = false)")
+    db.execute("alter table ff_execution set (autovacuum_enabled = false)")
     for _ in range(2):
         rows(db, "ff_create_executions", lane_id="mail", payloads=[b""] * 6000)
-    db.execute("update ff_exec_core set last_mutation_at_ms = last_mutation_at_ms + 1")
+    db.execute("update ff_execution set last_mutation_at_ms = last_mutation_at_ms + 1")
     db.execute("select pg_stat_force_next_flush()")
     db.execute("select 1")
     neglected, dead = doctor("bloat")
-    assert neglected["what"] == "autovacuum is switched off for ff.ff_exec_core"
+    assert neglected["what"] == "autovacuum is switched off for ff.ff_execution"
     assert re.match(
-        r"ff\.ff_exec_core has 1\d{4} dead rows beside 12000 live ones, never vacuumed", dead["what"]
+        r"ff\.ff_execution has 1\d{4} dead rows beside 12000 live ones, never vacuumed", dead["what"]
     )
     mend(neglected)
     mend(dead, steps=1)
@@ -270,17 +270,16 @@ def test_dead_rows_and_neglected_tables_are_found_and_mended(db, doctor, mend):
 def test_a_file_that_is_much_larger_than_its_rows_is_found(db, dsn):
     rows(db, "ff_create_executions", lane_id="mail", payloads=[b""] * 2000)
     db.execute(
-        "delete from ff_exec_core where execution_id <> (select min(execution_id::text)::uuid from ff_exec_core)"
+        "delete from ff_execution where execution_id <> (select min(execution_id::text)::uuid from ff_execution)"
     )
-    db.execute("delete from ff_exec_input")
     for _ in range(2):
         db.execute("select pg_stat_force_next_flush()")
-        db.execute("vacuum (truncate off) ff_exec_core")
+        db.execute("vacuum (truncate off) ff_execution")
     db.execute("select pg_stat_clear_snapshot()")
-    patient = Patient(db, Thresholds(slack_bytes=65536))
-    (verdict,) = examine(patient, ["bloat"])
-    (found,) = [f for f in verdict.findings if f.what.startswith("ff.ff_exec_core takes ")]
-    assert "vacuum full" in found.mend[0]
+    context = CheckContext(db, Thresholds(slack_bytes=65536))
+    (verdict,) = examine(context, ["bloat"])
+    (found,) = [f for f in verdict.findings if f.what.startswith("ff.ff_execution takes ")]
+    assert "vacuum full" in found.fix[0]
 
 
 def test_expired_keys_of_open_waitpoints_are_found_and_fresh_tokens_mend_them(
@@ -339,10 +338,10 @@ def test_work_that_stands_still_is_found(db, doctor, clock):
     assert "work on lane mail has waited 20 minutes for a worker; no live worker serves the lane" in told
     assert any(re.match(r"the lease of w-1 on lane lost ended \d+ minutes ago", what) for what in told)
     assert any(re.match(r"a delay on lane later ended \d+ minutes ago", what) for what in told)
-    assert "1 timed-out suspensions have not been dealt with for up to 20 minutes" in told
+    assert "1 timed-out suspensions have not been processed for up to 20 minutes" in told
     one(db, "ff_register_worker", worker_id="w", worker_instance_id="w-1", lanes=["mail"])
     told = [found["what"] for found in doctor("stuck")]
-    assert any("workers are alive but do not take it" in what for what in told)
+    assert any("live workers do not claim it" in what for what in told)
 
 
 def test_ends_of_flow_members_that_nobody_passes_on_are_found(db, doctor, connect, clock):
@@ -359,7 +358,7 @@ def test_ends_of_flow_members_that_nobody_passes_on_are_found(db, doctor, connec
 
 def test_broken_invariants_are_found_by_a_deep_look(db, doctor):
     create(db)
-    db.execute("delete from ff_exec_input")
+    db.execute("update ff_execution set ready_in = null")
     assert doctor("invariants")[0]["mend"]
 
 
@@ -383,7 +382,7 @@ def test_an_operator_who_may_monitor_sees_everything_and_others_are_told_what_th
             db.execute(f"drop role if exists {name}")
     assert (full.code, full.err) == (1, "")
     assert full.out.startswith("lanes: lane default has been paused")
-    assert full.out.endswith("sound: " + ", ".join(
+    assert full.out.endswith("ok: " + ", ".join(
         name for name in (*CHECKS, "invariants") if name not in ("durability", "lanes")
     ) + "\n1 finding\n")  # fmt: skip
     assert part.code == 1
@@ -392,12 +391,12 @@ def test_an_operator_who_may_monitor_sees_everything_and_others_are_told_what_th
     assert (told["status"], told["check"]) == ("unseen", "keys")
     assert "ff_operator" in told["reason"]
     assert nothing.code == 2
-    assert "functions: could not look: this database user may not use pyff" in nothing.err
+    assert "functions: could not check: this database user may not use pyff" in nothing.err
 
 
 def test_an_unknown_check_is_refused(pyff):
     assert (
-        "there is no check 'nothing' (hint: there are functions"
+        "unknown check 'nothing' (hint: one of functions"
         in pyff("doctor", "--only", "nothing", code=2).err  # 1 would be a finding
     )
 
@@ -425,7 +424,7 @@ def test_a_sound_server_is_exit_code_0_and_what_holds_its_horizon_is_found(bare,
         assert said.code == 1
         prepared, slot = said.objects
         assert prepared["what"].startswith("the prepared transaction 'it''s forgotten' in database ")
-        assert slot["what"].startswith("the replication slot abandoned is used by nobody: it keeps ")
+        assert slot["what"].startswith("the replication slot abandoned is not used: it keeps ")
         mend(prepared)
         mend(slot)
         with psycopg.connect(server.dsn) as idle:
@@ -457,20 +456,20 @@ def test_few_connections_no_autovacuum_and_weak_settings_are_found_on_a_server_w
         assert found["bloat"][0]["what"] == "autovacuum is off"
         opened = [psycopg.connect(server.dsn) for _ in range(14)]
         with psycopg.connect(server.dsn, autocommit=True) as conn:
-            (verdict,) = examine(Patient(conn), ["connections"])
+            (verdict,) = examine(CheckContext(conn), ["connections"])
             assert "max_connections is low" in verdict.findings[0].what
         for conn in opened:
             conn.close()
 
 
 def test_how_things_are_told():
-    assert [lasted(ms) for ms in (1500, 119_000, 120_000, 7_200_000, 200_000_000)] == [
+    assert [duration(ms) for ms in (1500, 119_000, 120_000, 7_200_000, 200_000_000)] == [
         "2 seconds",
         "119 seconds",
         "2 minutes",
         "2 hours",
         "2 days",
     ]
-    assert some(list("abcdefg")) == "a, b, c, d, e and 2 more"
+    assert first_few(list("abcdefg")) == "a, b, c, d, e and 2 more"
     for statement in ("select 'x'", 'select "x"', "select '$HOME'"):
         assert shlex.split(run_sql(statement, "why"), comments=True) == ["pyff", "sql", statement]

@@ -6,12 +6,11 @@ from tests.sql import claim, create, execution, one, rows, take
 
 
 def test_a_budget_is_defined_shown_changed_and_reset(db, pyff):
-    assert pyff("budget", "list").out.startswith("no budget yet")
+    assert pyff("budget", "list").out.startswith("no budget")
     definition = ["team-red", "--limit", "tokens=1000:800", "--limit", "cents=5", "--on-hard", "block"]
     assert pyff("budget", "create", *definition, "--reset-every", "1d").out == "budget team-red created\n"
     assert (
-        pyff("budget", "create", *definition, "--reset-every", "1d").out
-        == "budget team-red was there already\n"
+        pyff("budget", "create", *definition, "--reset-every", "1d").out == "budget team-red already exists\n"
     )
     assert "(hint: " in pyff("budget", "create", *definition, code=1).err
     rows(db, "ff_report_usage_admin", budget_id="team-red", deltas=Jsonb({"tokens": 900, "calls": 3}))
@@ -40,7 +39,7 @@ def test_a_budget_is_defined_shown_changed_and_reset(db, pyff):
         r for r in rows(db, "ff_get_budget_status", budget_id="team-red") if r["dimension"] == "tokens"
     ]
     assert (tokens["hard_limit"], tokens["soft_limit"] or None) == (2000, None)
-    assert pyff("budget", "reset", "team-red").out == "budget team-red starts anew\n"
+    assert pyff("budget", "reset", "team-red").out == "budget team-red was reset\n"
     assert pyff("budget", "show", "team-red").out.startswith("team-red is open\n")
 
 
@@ -67,10 +66,10 @@ def test_what_a_budget_is_not_is_refused(pyff, bare):
 
 
 def test_a_quota_policy_is_defined_shown_and_changed(db, pyff):
-    assert pyff("quota", "list").out.startswith("no policy yet")
+    assert pyff("quota", "list").out.startswith("no policy")
     definition = ["mail", "--per-window", "100", "--window", "1m", "--at-once", "5"]
     assert pyff("quota", "create", *definition).out == "quota policy mail created\n"
-    assert pyff("quota", "create", *definition).out == "quota policy mail was there already\n"
+    assert pyff("quota", "create", *definition).out == "quota policy mail already exists\n"
     shown = pyff("quota", "show", "mail", "--json").object
     assert (shown["window_seconds"], shown["max_requests_per_window"], shown["max_concurrent"]) == (
         60,

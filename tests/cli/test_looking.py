@@ -131,7 +131,7 @@ def test_tail_prints_frames_and_follows_until_the_stream_ends(db, pyff):
     one(db, "ff_complete", handle=claim["handle"])
     assert len(pyff("tail", claim["execution_id"], "--follow", "--attempt", "0").out.splitlines()) == 4
     never = create(db)
-    assert pyff("tail", never).err.startswith("it has not been claimed")
+    assert pyff("tail", never).err.startswith("the execution has not been claimed")
     assert pyff("tail", claim["execution_id"], "--attempt", "7", code=3)
     assert pyff("tail", claim["execution_id"], "--after", "x", code=1)
 
@@ -157,7 +157,7 @@ def test_a_follower_waits_for_the_first_attempt_and_for_none_after_the_end(db, d
     assert [json.loads(line)["payload"] for line in out.splitlines()] == ["one"]
     never = create(db, "mail")
     one(db, "ff_cancel_execution", execution_id=never)
-    assert "it has not been claimed" in pyff("tail", never, "--follow").err
+    assert "the execution has not been claimed" in pyff("tail", never, "--follow").err
 
 
 def test_events_are_printed_filtered_and_followed(db, pyff):

@@ -56,7 +56,7 @@ def test_what_is_not_clear_must_be_said(db, pyff):
     done = pyff("approve", wire, "--waitpoint", points["a"]["waitpoint_id"], "--json").object
     assert (done["matched"], done["resumed"]) == (True, False)
     second = ["--waitpoint", points["b"]["waitpoint_id"]]
-    assert "several signals would do: yes, no" in pyff("approve", wire, *second, code=1).err
+    assert "several signals are possible: yes, no" in pyff("approve", wire, *second, code=1).err
     done = pyff("approve", wire, *second, "--signal", "no", "--json").object
     assert done["resumed"] is True
 
@@ -67,7 +67,7 @@ def test_cancel_takes_ids_input_and_filters(db, pyff):
     first = taken["execution_id"]
     second, third = create(db), create(db)
     assert pyff("cancel", first, "--reason", "wrong").out == f"{first} cancelled, was active\n"
-    assert pyff("cancel", first).out == f"{first} was cancelled already\n"
+    assert pyff("cancel", first).out == f"{first} was already cancelled\n"
     assert execution(db, first)["cancellation_reason"] == "wrong"
     with pytest.raises(Exception, match="is cancelled"):
         one(db, "ff_complete", handle=taken["handle"])
@@ -171,7 +171,7 @@ def test_requeue_does_not_break_dependencies(db, pyff):
 
 
 def test_lanes_are_listed_paused_and_resumed(db, pyff):
-    assert pyff("lane", "list").out.startswith("no lane yet")
+    assert pyff("lane", "list").out.startswith("no lane")
     create(db, "mail")
     assert pyff("lane", "pause", "mail", "--reason", "down").out == "lane mail is paused, it was active\n"
     assert pyff("lane", "pause", "mail").out == "lane mail is paused already\n"
@@ -194,7 +194,7 @@ def test_keys_are_seeded_rotated_and_listed_without_their_secrets(db, pyff):
     refused = pyff("keys", "seed", "k1", "--secret", "-", text=secret, code=1)
     assert "the key migrate is active (hint: " in refused.err
     db.execute("delete from ff_waitpoint_hmac")
-    assert pyff("keys", "list").out.startswith("no key yet")
+    assert pyff("keys", "list").out.startswith("no key")
     assert pyff("keys", "seed", "k1", "--secret", "-", text=secret).out == "seeded: k1\n"
     assert pyff("keys", "seed", "k1").out == "already seeded: k1\n"
     other = pyff("keys", "seed", "k1", "--secret", "-", text="cd" * 32, code=None)

@@ -40,7 +40,7 @@ def test_several_statements_are_one_transaction_unless_they_commit_themselves(db
     pyff("sql", "begin; insert into t values (1); commit; insert into t values (2); select 1 / 0", code=1)
     assert table(db, "table t") == [{"x": 1}]
     said = " ".join(pyff("sql", "--help").out.split())
-    assert "which are one transaction unless they commit themselves" in said
+    assert "runs them in one transaction, unless they commit themselves" in said
 
 
 def test_wide_and_joining_letters_do_not_shift_the_columns(pyff):

@@ -50,7 +50,7 @@ def test_a_look_tells_lanes_workers_and_failures(db, pyff, clock):
 
 
 def test_a_lapsed_lease_and_an_empty_database(db, pyff, clock):
-    assert "no lane yet" in pyff("top", "--once").out
+    assert "no lane" in pyff("top", "--once").out
     clock.freeze()
     create(db, "mail")
     take(db, "mail", lease_ttl_ms=1000)
@@ -61,15 +61,15 @@ def test_a_lapsed_lease_and_an_empty_database(db, pyff, clock):
 
 def test_counts_are_capped_and_every_look_reads_little_of_a_large_database(db, pyff, monkeypatch):
     rows(db, "ff_create_executions", lane_id="mail", payloads=[b""] * 5000)
-    db.execute("analyze ff_exec_core")
+    db.execute("analyze ff_execution")
     monkeypatch.setattr(overview, "ROWS", 300)
     db.execute("select pg_stat_force_next_flush()")
-    before = table(db, "select seq_tup_read from pg_stat_user_tables where relname = 'ff_exec_core'")
+    before = table(db, "select seq_tup_read from pg_stat_user_tables where relname = 'ff_execution'")
     (lane,) = pyff("top", "--once", "--json").object["lanes"]
     assert (lane["ready"], lane["ready_capped"]) == (300, True)
     assert "300+" in pyff("top", "--once").out
     db.execute("select pg_stat_clear_snapshot()")
-    assert table(db, "select seq_tup_read from pg_stat_user_tables where relname = 'ff_exec_core'") == before
+    assert table(db, "select seq_tup_read from pg_stat_user_tables where relname = 'ff_execution'") == before
 
 
 def test_a_rate_that_the_newest_completions_do_not_cover_is_taken_over_what_they_do():

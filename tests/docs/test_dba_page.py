@@ -124,9 +124,9 @@ def test_the_page_runs_from_its_first_command_to_its_last(page):
     (sound,) = page.run("Is everything sound?")
     assert "(0 rows)" in sound
     (sizes,) = page.run("Sizing")
-    assert "ff_exec_core" in sizes
+    assert "ff_execution" in sizes
     settings, altered = page.run("Autovacuum")
-    assert "fillfactor=80" in settings
+    assert "fillfactor=70" in settings
     assert "ALTER SYSTEM" in altered
     held, _, bounded = page.run("What holds back vacuum, and who waits for whom")
     assert "holds_back" in held

@@ -66,6 +66,6 @@ def test_the_quickstart_leads_to_an_approved_and_retried_result(home, tmp_path, 
     assert f"{execution_id} is completed\n" in look
     assert re.search(r"0 +initial +failure +ConnectionError: the mail.*\n +1 +retry +success", look)
     assert re.search(r"signal +\S+ .*anna", look)
-    assert re.search(r"^sound: ", look, re.M)
+    assert re.search(r"^ok: ", look, re.M)
     assert "stopped" in stop
     assert log.count("paying 1200.0 euros for order 7") == 1

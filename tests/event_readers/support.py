@@ -43,13 +43,13 @@ create function test_emit(p_id uuid, p_family text, p_type text) returns void la
 declare e ff_exec := ff__open(p_id);
 begin
     e := ff__emit(e, p_family, p_type);
-    update ff_exec_core c set last_event_ord = e.ord where c.execution_id = e.execution_id;
+    update ff_execution c set last_event_ord = e.ord where c.execution_id = e.execution_id;
 end $$;
 
 create function test_emit_flow(p_id uuid, p_type text) returns void language plpgsql as $$
 declare
     v_ord bigint;
-    v_gen int := ff__event_gate('flow', p_type);
+    v_gen int := ff__prepare_event('flow', p_type);
 begin
     update test_flow f set last_event_ord = greatest(pg_current_xact_id()::text::bigint, f.last_event_ord)
      where f.flow_id = p_id returning f.last_event_ord into v_ord;

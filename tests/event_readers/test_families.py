@@ -186,7 +186,7 @@ def notifying_calls(db):
         as 'insert into test_notify values ($1)'
         """
     )
-    for function in ("ff__ring", "ff__ring_stream", "ff__wake_lane"):
+    for function in ("ff__notify_family", "ff__notify_stream", "ff__notify_lane"):
         (row,) = table(db, "select pg_get_functiondef(%s::regproc) as d", function)
         assert "pg_notify(" in row["d"]
         db.execute(row["d"].replace("pg_notify(", "test_pg_notify("))
@@ -287,7 +287,7 @@ def test_the_setting_silences_every_family(db, connect):
 def test_families_that_ring_by_tick_ring_once_for_what_is_new(db, connect):
     known(db)
     bells = Bells(connect())
-    ring = "select ff__ring_due_families() as n"
+    ring = "select ff__notify_due_families() as n"
     assert table(db, ring) == [{"n": 0}]
     cycle(db)
     cycle(db)
@@ -309,7 +309,7 @@ def test_families_that_ring_by_tick_ring_once_for_what_is_new(db, connect):
 def test_an_event_that_comes_late_rings_and_one_that_rang_does_not_ring_again(db, connect):
     """The transaction began before one that has rung already, so its event has an earlier place."""
     known(db, "default", "late")
-    ring = "select ff__ring_due_families() as n"
+    ring = "select ff__notify_due_families() as n"
     early = connect(autocommit=False)
     early.execute("select pg_current_xact_id()")
     cycle(db)

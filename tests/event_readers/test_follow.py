@@ -186,7 +186,7 @@ def test_a_server_that_refuses_the_connection_is_not_asked_again(dsn, wrong):
 )
 def test_what_is_worth_another_try(text, again):
     error = psycopg.OperationalError(f"connection failed: connection to server at x failed: {text}")
-    assert Patience(SLOW).spend(error) is again
+    assert Patience(SLOW).allows(error) is again
 
 
 def test_filters_and_watermarks(db, engine):

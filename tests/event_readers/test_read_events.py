@@ -419,6 +419,20 @@ def test_a_late_commit_is_not_skipped(db, connect):
     assert violations(db) == []
 
 
+def test_a_lease_that_a_claim_finds_lapsed_ends_after_what_was_read_before(db, clock):
+    clock.freeze()
+    create(db)
+    take(db, lease_ttl_ms=10)
+    create(db)
+    take(db)
+    settle(db)
+    last = read(db)[-1]["cursor"]
+    clock.advance(10)
+    take(db)
+    settle(db)
+    assert names(read(db, after=last)) == ["lease/expired", "lease/reclaimed"]
+
+
 def test_stricter_isolation_reads_a_complete_prefix_too(db, connect):
     cycle(db)
     settle(db)

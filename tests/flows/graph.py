@@ -1,6 +1,7 @@
 """Building flows and ending their members, as a client would."""
 
 import uuid
+from contextlib import contextmanager
 from itertools import pairwise
 
 from tests.sql import one, rows, table
@@ -139,6 +140,17 @@ def flow_events(db, flow_id):
 
 def undispatched(db):
     return table(db, "select * from ff_flow_dispatch order by event_id")
+
+
+@contextmanager
+def busy_flows(db):
+    """Meanwhile every flow seems to be locked by another transaction: ends of members are noted, and not dispatched."""
+    (found,) = table(db, "select pg_get_functiondef('ff__try_flow(uuid)'::regprocedure) as source")
+    db.execute(
+        "create or replace function ff.ff__try_flow(p_flow_id uuid) returns boolean language sql as 'select false'"
+    )
+    yield
+    db.execute(found["source"])
 
 
 def strange_flow():

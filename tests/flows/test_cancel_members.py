@@ -9,6 +9,8 @@ from tests.suspension.support import APPROVAL, seed
 
 # What differs from one execution to the next whatever happens to it.
 OWN = {
+    "rank",
+    "queue_id",
     "execution_id",
     "flow_id",
     "partition_key",
@@ -163,8 +165,12 @@ def test_members_that_end_as_a_set_leave_what_they_leave_one_by_one(db, clock, e
                 one(db, "ff__open_flow", flow_id=fid)
                 for eid in sorted(eids.values()):
                     db.execute(
-                        "select ff__cancel_member(f, %s) from ff_flow_core f where f.flow_id = %s",
-                        [eid.rsplit(":", maxsplit=1)[-1], fid],
+                        "select ff__cancel(ff__open(c.execution_id, true), 'override', f.cancel_reason, f.cancelled_by)"
+                        " from ff_execution c join ff_flow_core f on f.flow_id = c.flow_id"
+                        " where c.execution_id = %s and c.terminal_at_ms is null"
+                        " and ff__is_cancel_covered(f.cancellation_policy, c.state, c.lease_expires_at_ms,"
+                        " ff_now_ms())",
+                        [eid.rsplit(":", maxsplit=1)[-1]],
                     )
                 one(db, "ff__close_flow", flow_id=fid)
             assert violations(db) == []

@@ -5,6 +5,7 @@ import pytest
 from tests.flows.graph import (
     apply,
     begin,
+    busy_flows,
     chain,
     describe,
     edge,
@@ -295,8 +296,7 @@ def test_a_child_held_by_an_operator_stays_held(db):
     """R6 stands before the dependencies; the verdict waits for the unblock."""
     fid, (a,), child = fan_in(db, 1)
     db.execute(
-        "update ff_exec_core set eligibility_state = 'blocked_by_operator', blocking_reason = 'paused_by_operator'"
-        " where execution_id = %s",
+        "update ff_execution set state = 'held' where execution_id = %s",
         [child.rsplit(":", maxsplit=1)[-1]],
     )
     finish(db, a, "failed")
@@ -307,9 +307,8 @@ def test_a_child_held_by_an_operator_stays_held(db):
 
 def leave_undispatched(db, fid, end):
     """Ends a member as if its flow had been busy."""
-    db.execute("select set_config('ff.flow', %s, true)", [str(fid)])
-    end()
-    db.execute("select set_config('ff.flow', '', true)")
+    with busy_flows(db):
+        end()
     (row,) = undispatched(db)
     return row
 
@@ -420,10 +419,9 @@ def test_dispatch_works_with_every_event_muted(db):
     assert flow_state(db, fid) == "completed"
     assert undispatched(db) == []
     fid, (a, b), child = fan_in(db, 2)
-    db.execute("select set_config('ff.flow', %s, true)", [str(fid)])
-    finish(db, a)
-    finish(db, b)
-    db.execute("select set_config('ff.flow', '', true)")
+    with busy_flows(db):
+        finish(db, a)
+        finish(db, b)
     assert len(undispatched(db)) == 2
     assert claim(db)["execution_id"] == child
     assert table(db, "select * from ff_event where family <> 'operator'") == []
@@ -501,10 +499,9 @@ def test_ends_in_a_flow_that_is_gone_are_forgotten(db):
 def test_a_flow_that_cannot_be_dispatched_is_put_off_and_does_not_stop_others(db):
     bad, (a, b) = chain(db, 2)
     leave_undispatched(db, bad, lambda: finish(db, a))
-    good, (c, d) = chain(db, 2)
-    db.execute("select set_config('ff.flow', %s, true)", [str(good)])
-    finish(db, c)
-    db.execute("select set_config('ff.flow', '', true)")
+    _, (c, d) = chain(db, 2)
+    with busy_flows(db):
+        finish(db, c)
     db.execute(
         f"alter table ff_edge add constraint poison check (flow_id <> '{bad}' or edge_state = 'applied') not valid"
     )

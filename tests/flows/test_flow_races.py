@@ -58,7 +58,7 @@ def held(connect, query, *args):
 
 
 FLOW = "select from ff_flow_core where flow_id = %s for update"
-EXECUTION = "select from ff_exec_core where execution_id = %s for update"
+EXECUTION = "select from ff_execution where execution_id = %s for update"
 
 
 def uuid_of(eid):
@@ -489,11 +489,10 @@ def test_held_and_cancelled_members_in_front_do_not_hide_what_stands_behind(db, 
     one(db, "ff_cancel_flow_header", flow_id=made[0]["flow_id"])
     free = create(db)
     plan = db.execute(
-        "explain (analyze, buffers off, timing off, summary off) select c.execution_id from ff_exec_core c"
-        " where c.lane_id = 'default' and c.caps_key = '' and c.blocking_reason = 'waiting_for_worker'"
-        " and not c.flow_stopped order by c.priority desc, c.created_at_ms, c.execution_id limit 1"
+        "explain (analyze, buffers off, timing off, summary off) select c.execution_id from ff_execution c"
+        " where c.ready_in = (select min(queue_id) from ff_queue where lane_id = 'default') order by c.rank limit 1"
     ).fetchall()
-    assert "ff_exec_core_ready" in str(plan)
+    assert "ff_execution_ready" in str(plan)
     row = take(db)
     assert row["execution_id"] == free
     locked = connect(autocommit=False)
@@ -501,7 +500,7 @@ def test_held_and_cancelled_members_in_front_do_not_hide_what_stands_behind(db, 
     second = create(db)
     assert take(locked)["execution_id"] == second
     # None of those that were passed over is locked.
-    query = "select count(*) as n from (select from ff_exec_core where flow_id is not null for update skip locked) x"
+    query = "select count(*) as n from (select from ff_execution where flow_id is not null for update skip locked) x"
     assert table(db, query)[0]["n"] == 3500
     locked.rollback()
 

@@ -2,7 +2,19 @@
 
 import pytest
 
-from tests.flows.graph import begin, chain, describe, fan_in, finish, flow, link, node, nodes, strange_flow
+from tests.flows.graph import (
+    begin,
+    busy_flows,
+    chain,
+    describe,
+    fan_in,
+    finish,
+    flow,
+    link,
+    node,
+    nodes,
+    strange_flow,
+)
 from tests.sql import claim, create, one, refused, rows, table, violations
 
 
@@ -152,10 +164,9 @@ def test_a_flow_is_kept_while_something_in_it_lives_or_waits_for_dispatch(db, cl
     one(db, "ff_cancel_flow", flow_id=fid, policy="cancel_flow_only")
     clock.advance(10**6)
     assert trim(db, retention_ms=0)["processed"] == 0
-    other, (c,) = chain(db, 1)
-    db.execute("select set_config('ff.flow', %s, true)", [str(other)])
-    finish(db, c)
-    db.execute("select set_config('ff.flow', '', true)")
+    _, (c,) = chain(db, 1)
+    with busy_flows(db):
+        finish(db, c)
     clock.advance(10**6)
     assert trim(db, retention_ms=0)["processed"] == 0
     assert claim(db, "nowhere") is None

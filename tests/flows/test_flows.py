@@ -69,7 +69,7 @@ def test_members_created_in_a_flow_take_its_partition_and_are_counted(db):
     eid = node(db, fid)
     assert int(eid[4:].split("}")[0]) == fid.bytes[15]
     row = execution(db, eid)
-    assert (row["flow_id"], row["flow_stopped"]) == (fid, False)
+    assert (row["flow_id"], row["ready_in"]) == (fid, row["queue_id"])
     found = describe(db, fid)
     assert (found["node_count"], found["live_members"], found["graph_revision"]) == (1, 1, 1)
     assert found["members_waiting"] == 1
@@ -120,6 +120,44 @@ def solo_in(db, partition):
 
 def add(db, fid, eid):
     return one(db, "ff_add_execution_to_flow", flow_id=fid, execution_id=eid)
+
+
+@pytest.mark.parametrize("how", ["revoked", "expired", "ungranted", "paused"])
+@pytest.mark.parametrize("way", ["start", "cancel"])
+def test_what_becomes_ready_in_a_flow_that_is_being_built_waits_for_its_start(db, clock, how, way):
+    clock.freeze()
+    fid = uuid.UUID(int=7)
+    flow(db, flow_id=fid, hold=True)
+    eid = solo_in(db, 7)
+    if how == "ungranted":
+        one(
+            db,
+            "ff_issue_claim_grant",
+            execution_id=eid,
+            worker_id="w",
+            worker_instance_id="w",
+            grant_ttl_ms=1000,
+        )
+    else:
+        handle = take(db)["handle"]
+    add(db, fid, eid)
+    if how == "revoked":
+        one(db, "ff_revoke_lease", execution_id=eid)
+    elif how == "paused":
+        one(db, "ff_delay", handle=handle, delay_ms=0)
+    clock.advance(10**6)
+    if how == "expired":
+        one(db, "ff_mark_lease_expired_if_due", execution_id=eid)
+    elif how == "ungranted":
+        one(db, "ff_sweep_claim_grants")
+    assert claim(db) is None
+    assert violations(db) == []
+    if way == "start":
+        one(db, "ff_start_flow", flow_id=fid)
+    else:
+        one(db, "ff_cancel_flow", flow_id=fid, policy="cancel_flow_only")
+    assert violations(db) == []
+    assert claim(db)["execution_id"] == eid
 
 
 def test_an_execution_is_added_to_a_flow_once_and_for_good(db):

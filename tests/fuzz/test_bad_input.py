@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from tests.flows.graph import busy_flows
 from tests.sql import create, one, rows, table, take
 
 FUNCTIONS = sorted(
@@ -502,7 +503,7 @@ class Scene:
         open_one = one(db, "ff_create_waitpoint", handle=held["handle"], waitpoint_key="a")
         ready, delayed = create(db), create(db, delay_until_ms=now + 10**9)
         db.execute(
-            "update ff_exec_core set lease_expires_at_ms = 1, lease_check_at_ms = 1 where lease_id = %s",
+            "update ff_execution set lease_expires_at_ms = 1, due_at_ms = 1 where lease_id = %s",
             [lapsed["lease_id"]],
         )
         grants = [
@@ -587,9 +588,8 @@ class Scene:
         up, down, gone = (create(db, "flows", flow_id=flow) for _ in range(3))
         ends = {"flow_id": flow, "upstream_execution_id": up, "downstream_execution_id": down}
         edge = one(db, "ff_add_dependency", **ends)["edge_id"]
-        db.execute("select set_config('ff.flow', %s, true)", [str(flow)])
-        one(db, "ff_cancel_execution", execution_id=gone)
-        db.execute("select set_config('ff.flow', '', true)")
+        with busy_flows(db):
+            one(db, "ff_cancel_execution", execution_id=gone)
         (ended,) = table(db, "select event_id from ff_flow_dispatch")
         return flow, up, down, edge, ended["event_id"]
 

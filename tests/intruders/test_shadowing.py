@@ -148,7 +148,7 @@ def test_a_crafted_search_path_changes_nothing(db, intruder, path):
 
 
 def test_settings_of_the_caller_lose_nothing(db, intruder):
-    """The engine says in a setting which flow a call works on: who sets it himself delays his own calls at most."""
+    """No setting of the session changes what a call does."""
     flow = one(db, "ff_create_flow")["flow_id"]
     up, down = (one(db, "ff_create_execution", lane_id="l", flow_id=flow)["execution_id"] for _ in range(2))
     one(db, "ff_add_dependency", flow_id=flow, upstream_execution_id=up, downstream_execution_id=down)

@@ -151,7 +151,7 @@ def everything(db):
     """All that is stored. Two of them are equal when nothing was written in between."""
     return [
         table(db, f"select t.*, t.xmin::text, t.ctid::text from {name} t order by t::text")
-        for name in ("ff_exec_core", "ff_exec_input", "ff_attempt", "ff_event_log", "ff_claim_grant")
+        for name in ("ff_execution", "ff_attempt_past", "ff_event_log", "ff_claim_grant")
     ]
 
 

@@ -52,7 +52,7 @@ def test_a_batch_stores_what_single_calls_would(db, clock):
     }
     (many,) = submit(db, [b"p"], **options)
     single = create(db, payload=b"p", **options)
-    ids = {"execution_id", "partition_key", "current_attempt_id"}
+    ids = {"execution_id", "partition_key", "current_attempt_id", "rank"}
     first, second = execution(db, many["execution_id"]), execution(db, single)
     assert {k: v for k, v in first.items() if k not in ids} == {
         k: v for k, v in second.items() if k not in ids
@@ -146,7 +146,7 @@ def test_one_order_holds_over_any_number_of_sets(db, clock, sets, single):
         needs = [f"set{draw.randrange(sets)}"] if draw.random() < 0.9 else []
         priority = draw.choice([0, 0, 0, 5, 9000])
         eid = create(db, priority=priority, required_capabilities=needs)
-        wanted.append((-priority, n // 3, eid.split(":")[-1], eid))
+        wanted.append((-priority, n, eid))
         clock.advance(int(n % 3 == 2))
     able = {"capabilities": [f"set{n}" for n in range(sets)]}
     got = []
@@ -187,7 +187,7 @@ def test_a_row_of_a_batch_claim_is_that_of_a_single_claim(db, clock):
     }
     assert one(db, "ff_handle_decode", handle=many["handle"])["lease_id"] == many["lease_id"]
     first, second = (execution(db, row["execution_id"]) for row in (single, many))
-    own = {"execution_id", "partition_key", "current_attempt_id", "lease_id"}
+    own = {"execution_id", "partition_key", "current_attempt_id", "lease_id", "rank"}
     assert {k: v for k, v in first.items() if k not in own} == {
         k: v for k, v in second.items() if k not in own
     }
@@ -288,7 +288,7 @@ def test_a_batch_completion_stores_what_a_single_one_does(db, clock):
     first, second = take_many(db, 2)
     one(db, "ff_complete", handle=first["handle"], result=b"r", result_encoding="e")
     rows(db, "ff_complete_many", handles=[second["handle"]], results=[b"r"], result_encoding="e")
-    own = {"execution_id", "partition_key"}
+    own = {"execution_id", "partition_key", "rank"}
     one_, many = (execution(db, row["execution_id"]) for row in (first, second))
     assert {k: v for k, v in one_.items() if k not in own} == {k: v for k, v in many.items() if k not in own}
     own |= {"attempt_id", "lease_id", "release_lease_id"}
@@ -305,6 +305,72 @@ def test_a_handle_given_twice_completes_once_and_is_a_replay_then(db):
     assert [row["replayed"] for row in answer] == [False, True]
     assert table(db, "select result from ff_attempt") == [{"result": b"1"}]
     assert violations(db) == []
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_an_earlier_lease_is_refused_beside_the_one_that_completes(db, clock, order):
+    """A worker that was frozen beyond its lease claims its own work again, and completes both at once."""
+    clock.freeze()
+    create(db)
+    earlier = take(db, lease_ttl_ms=1000)
+    clock.advance(1001)
+    (later,) = take_many(db)
+    assert later["execution_id"] == earlier["execution_id"]
+    handles = [earlier["handle"], later["handle"]][::order]
+    answer = rows(db, "ff_complete_many", handles=handles, results=[b"a", b"b"][::order])
+    assert [(row["outcome"], row["error_kind"]) for row in answer][::order] == [
+        ("refused", "execution_not_active"),
+        ("completed", None),
+    ]
+    assert one(db, "ff_get_execution_result", execution_id=later["execution_id"])["result"] == b"b"
+    assert violations(db) == []
+
+
+def test_of_two_leases_on_one_execution_the_one_that_is_over_is_refused(db, clock):
+    clock.freeze()
+    create(db)
+    create(db)
+    old, other = take_many(db, 2, lease_ttl_ms=10)
+    one(db, "ff_renew", handle=other["handle"], lease_ttl_ms=1000)
+    clock.advance(10)
+    new = claim(db)
+    assert new["execution_id"] == old["execution_id"]
+    handles = [old["handle"], new["handle"], other["handle"]]
+    renewed = rows(db, "ff_renew_many", handles=handles)
+    completed = rows(db, "ff_complete_many", handles=handles, results=[b"old", b"new", b"other"])
+    assert [row["error_kind"] for row in renewed] == ["stale_lease", None, None]
+    assert [row["error_kind"] for row in completed] == ["execution_not_active", None, None]
+    assert {row["result"] for row in table(db, "select result from ff_attempt")} == {None, b"new", b"other"}
+    assert violations(db) == []
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize(
+    "change", [{"lease_epoch": 2}, {"attempt_id": "018f3a2e-7b6c-7d1e-9f00-aabbccddee07"}]
+)
+def test_a_fence_that_names_only_the_lease_is_refused_beside_the_one_that_holds(db, change, order):
+    create(db)
+    handle = take(db)["handle"]
+    fence = one(db, "ff_handle_decode", handle=handle)
+    other = one(db, "ff_handle_encode", **{**fence, **change})["handle"]
+    answer = rows(db, "ff_complete_many", handles=[handle, other][::order])
+    assert [(row["outcome"], row["error_kind"]) for row in answer][::order] == [
+        ("completed", None),
+        ("refused", "execution_not_active"),
+    ]
+    assert violations(db) == []
+
+
+def test_of_a_handle_given_twice_the_result_that_fits_completes(db):
+    one(db, "ff_set_setting", name="max_execution_bytes", value="1024")
+    create(db)
+    handle = take(db)["handle"]
+    answer = rows(db, "ff_complete_many", handles=[handle, handle], results=[b"1" * 1025, b"2"])
+    assert [(row["outcome"], row["error_kind"], row["replayed"]) for row in answer] == [
+        ("refused", "payload_too_large", False),
+        ("completed", None, False),
+    ]
+    assert table(db, "select result from ff_attempt") == [{"result": b"2"}]
 
 
 def test_lapsed_stale_and_revoked_leases_are_refused_in_a_batch(db, clock):

@@ -334,7 +334,7 @@ def test_a_child_that_cannot_be_cancelled_keeps_no_other_from_it(db, clock):
     clock.freeze()
     parent = create(db)
     made = [child(db, parent) for _ in range(3)]
-    bad = Due(0, "ff_exec_core", "execution_id", uuid_of(made[1]), "", lambda: False)
+    bad = Due(0, "ff_execution", "execution_id", uuid_of(made[1]), "", lambda: False)
     poison(db, bad)
     fail(db, parent)
     assert [state(db, eid) for eid in made] == ["cancelled", "waiting", "cancelled"]

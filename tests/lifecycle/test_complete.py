@@ -1,8 +1,11 @@
 """ff_complete: the end of an execution that went well."""
 
+import threading
+
+import psycopg
 import pytest
 
-from tests.sql import claim, create, events, execution, one, refused, table, take, violations
+from tests.sql import claim, create, events, execution, one, refused, table, take, violations, wait_for_lock
 
 
 def test_completion_ends_the_execution_and_keeps_the_result_on_the_attempt(db, clock):
@@ -106,3 +109,33 @@ def test_a_large_result_is_stored_whole(db):
     result = bytes(range(256)) * 4096
     one(db, "ff_complete", handle=take(db)["handle"], result=result)
     assert table(db, "select result from ff_attempt")[0]["result"] == result
+
+
+@pytest.mark.parametrize("bound", ["ttl", "attempt_timeout", "execution_deadline"])
+def test_a_lease_that_ends_while_its_completion_waits_says_why(db, connect, clock, bound):
+    now = clock.freeze()
+    limits = {"attempt_timeout": {"policy": {"timeout_policy": {"attempt_timeout_ms": 50}}}}
+    limits["execution_deadline"] = {"deadline_at_ms": now + 50}
+    create(db, **limits.get(bound, {}))
+    row = take(db, lease_ttl_ms=50 if bound == "ttl" else 60)
+    holder, worker = connect(autocommit=False), connect()
+    holder.execute("select from ff_execution for no key update")
+    caught = []
+
+    def complete():
+        try:
+            one(worker, "ff_complete", handle=row["handle"])
+        except psycopg.Error as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=complete)
+    thread.start()
+    wait_for_lock(db, worker)
+    clock.advance(50)
+    holder.rollback()
+    thread.join()
+    with refused("lease_expired") as refusal:
+        raise caught[0]
+    assert refusal.detail["reason"] == bound
+    assert refusal.detail["lease_expires_at_ms"] == now + 50
+    assert violations(db) == []

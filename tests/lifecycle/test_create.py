@@ -371,8 +371,7 @@ def test_a_key_is_taken_over_when_its_window_has_passed(db, clock):
 
 def test_a_key_whose_execution_is_gone_still_answers_duplicate(db):
     first = submit(db, idempotency_key="k")
-    db.execute("delete from ff_exec_input")
-    db.execute("delete from ff_exec_core")
+    db.execute("delete from ff_execution")
     again = submit(db, idempotency_key="k")
     assert again["execution_id"] == first["execution_id"]
     assert (again["outcome"], again["public_state"], again["created_at_ms"]) == ("duplicate", None, None)

@@ -1,5 +1,7 @@
 """Many rows due at once: each kind gets its share of one call, and heals are bounded."""
 
+import pytest
+
 from tests.sql import claim, create, execution, one, rows, table, take, violations
 
 WORKER = {"lane_id": "default", "worker_id": "w", "worker_instance_id": "w-1"}
@@ -16,15 +18,19 @@ def test_leases_that_were_renewed_do_not_hide_what_is_due(db, clock):
     assert violations(db) == []
 
 
-def test_delays_that_ended_do_not_hide_a_lapsed_lease(db, clock):
+@pytest.mark.parametrize("policy", [{}, {"quota_policy_id": "roomy"}])
+@pytest.mark.parametrize("function", ["ff_claim", "ff_claim_many"])
+def test_delays_that_ended_do_not_hide_a_lapsed_lease(db, clock, policy, function):
     clock.freeze()
-    urgent = create(db, priority=100)
+    one(db, "ff_create_quota_policy", quota_policy_id="roomy", max_concurrent=1000)
+    urgent = create(db, priority=100, policy=policy)
     take(db, lease_ttl_ms=400)
-    rows(db, "ff_create_executions", lane_id="default", payloads=[b""] * 400, delay_ms=100)
+    rows(db, "ff_create_executions", lane_id="default", payloads=[b""] * 400, delay_ms=100, policy=policy)
     clock.advance(800)
-    assert take(db)["execution_id"] == urgent
-    states = "select count(*) as n from ff_exec_core where public_state = 'delayed'"
-    assert table(db, states)[0]["n"] == 200
+    assert rows(db, function, **WORKER)[0]["execution_id"] == urgent
+    held = len(rows(db, "ff_list_executions", public_state="active", limit=500))
+    left = rows(db, "ff_list_executions", public_state="delayed", limit=500)
+    assert len(left) == 401 - held  # a claim changes what it hands out, and nothing else
 
 
 def test_a_claim_of_many_heals_as_much_as_a_claim_and_goes_on(db, clock):
@@ -42,6 +48,18 @@ def test_a_claim_of_many_heals_as_much_as_a_claim_and_goes_on(db, clock):
     assert claim(db) is None
     assert table(db, waiting)[0]["n"] == 0
     assert execution(db, eid)["public_state"] == "active"
+
+
+def test_a_claim_of_many_locks_no_more_than_it_heals(db, connect, clock):
+    clock.freeze()
+    rows(db, "ff_create_executions", lane_id="default", payloads=[b""] * 200, deadline_at_ms=clock.now() + 10)
+    clock.advance(10)
+    last = create(db)
+    other = connect(autocommit=False)
+    assert [r["execution_id"] for r in rows(other, "ff_claim_many", limit=201, **WORKER)] == [last]
+    free = "select count(*) as n from (select from ff_execution for no key update skip locked) x"
+    assert table(db, free)[0]["n"] == 200 - 64
+    other.rollback()
 
 
 def test_what_ended_first_is_trimmed_first_whatever_its_retention(db, clock):

@@ -170,7 +170,7 @@ def test_the_backoff_follows_the_stored_policy_and_never_overflows(db, clock, ba
     now = clock.freeze()
     eid = create(db, policy=retrying(1000, **backoff))
     row = take(db)
-    db.execute("update ff_exec_core set retry_count = %s", [retries])
+    db.execute("update ff_execution set retry_count = %s", [retries])
     answer = one(db, "ff_fail", handle=row["handle"])
     assert answer["outcome"] == "retry_scheduled"
     assert answer["delay_until_ms"] == (now + delay if delay else None)

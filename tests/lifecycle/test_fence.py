@@ -50,6 +50,17 @@ def test_what_is_not_a_handle_is_refused(db, name):
 
 
 @short_verbs
+def test_a_letter_that_is_no_digit_makes_no_handle(db, name):
+    create(db)
+    handle = take(db)["handle"]
+    for at in (4, 11, 12, 13, 39, 40, 41, 80, 120, len(handle) - 1):
+        for letter in "-gé":
+            if handle[at] != letter:
+                with refused("invalid_handle"):
+                    one(db, name, handle=handle[:at] + letter + handle[at + 1 :], **SHORT[name])
+
+
+@short_verbs
 def test_a_handle_is_required(db, name):
     with refused("invalid_input") as refusal:
         one(db, name, handle=None, **SHORT[name])

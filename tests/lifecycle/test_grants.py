@@ -57,7 +57,7 @@ def test_a_grant_reserves_an_execution_without_touching_it(db, clock):
     assert (stored["worker_id"], stored["worker_instance_id"]) == ("w", "w-1")
     assert (stored["capabilities"], stored["admission_summary"]) == (["a", "b"], "because of the weather")
     assert stored["issued_at_ms"] == now
-    assert execution(db, eid) == {**before, "reserved_until_ms": now + 700}
+    assert execution(db, eid) == {**before, "granted": True, "ready_in": None, "due_at_ms": now + 700}
     assert events(db, eid) == []
     assert violations(db) == []
 

@@ -220,7 +220,7 @@ def test_a_caller_may_lower_the_cap_but_not_raise_it(db, clock):
 def test_without_a_policy_the_cap_is_a_hundred(db, clock):
     clock.freeze()
     eid = lapse(db, clock)["execution_id"]
-    db.execute("update ff_exec_core set lease_reclaim_count = 99")
+    db.execute("update ff_execution set lease_reclaim_count = 99")
     assert reclaim(db, eid, issue(db, eid)["grant_id"], lease_ttl_ms=10)["reclaim_count"] == 100
     clock.advance(10)
     assert issue(db, eid)["outcome"] == "reclaim_cap_exceeded"
@@ -399,3 +399,25 @@ def test_a_reclaim_grant_is_redeemed_by_its_id_alone_with_the_count(db, clock):
     grant = one(db, "ff_issue_claim_grant", execution_id=eid, **WORKER)["grant_id"]
     resumed = one(db, "ff_claim_from_grant", grant_id=grant, **WORKER)
     assert (resumed["outcome"], resumed["reclaim_count"], resumed["handle_kind"]) == ("claimed", 2, "resumed")
+
+
+@pytest.mark.parametrize("function", ["ff_claim", "ff_claim_many"])
+def test_a_lease_that_ran_out_ends_before_the_next_begins_however_time_passes(db, function):
+    (found,) = table(db, "select pronamespace::regnamespace as home from pg_proc where proname = 'ff_now_ms'")
+    db.execute("create sequence public.test_leap start 1700000000000 increment 7")
+    db.execute(
+        f"create or replace function {found['home']}.ff_now_ms() returns bigint language sql volatile"
+        " as $$ select nextval('public.test_leap') $$"
+    )
+    create(db)
+    rows(db, function, lane_id="default", lease_ttl_ms=1, **WORKER)
+    (row,) = rows(db, function, lane_id="default", **OTHER)
+    assert row["handle_kind"] == "reclaimed"
+    ended, began = table(
+        db,
+        "select event_type, occurred_at_ms as at_ms from ff_event where event_type in ('expired', 'reclaimed')"
+        " order by event_id",
+    )
+    assert (ended["event_type"], began["event_type"]) == ("expired", "reclaimed")
+    assert ended["at_ms"] <= began["at_ms"]
+    assert violations(db) == []

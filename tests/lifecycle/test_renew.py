@@ -32,6 +32,7 @@ def test_a_renewed_lease_is_still_found_when_it_lapses(db, clock):
     one(db, "ff_renew", handle=row["handle"])
     clock.advance(200)
     assert claim(db) is None
+    one(db, "ff_sweep_expired_leases")
     assert execution(db, eid)["lease_check_at_ms"] == execution(db, eid)["lease_expires_at_ms"]
     clock.advance(800)
     assert take(db)["execution_id"] == eid
@@ -126,10 +127,7 @@ def test_every_part_of_the_fence_is_compared(db, change):
 def test_a_revoked_lease_cannot_be_renewed(db):
     create(db)
     row = take(db)
-    db.execute(
-        "update ff_exec_core set ownership_state = 'lease_revoked', blocking_reason = 'waiting_for_worker',"
-        " attempt_state = 'attempt_interrupted', lease_revoke_reason = 'maintenance'"
-    )
+    one(db, "ff_revoke_lease", execution_id=row["execution_id"], reason="maintenance")
     with refused("lease_revoked") as refusal:
         one(db, "ff_renew", handle=row["handle"])
     assert refusal.detail["reason"] == "maintenance"
@@ -138,7 +136,7 @@ def test_a_revoked_lease_cannot_be_renewed(db):
 def test_an_unknown_execution_is_not_found(db):
     create(db)
     handle = take(db)["handle"]
-    db.execute("delete from ff_exec_core")
+    db.execute("delete from ff_execution")
     with refused("execution_not_found"):
         one(db, "ff_renew", handle=handle)
 
@@ -150,7 +148,7 @@ def test_a_renewal_is_a_hot_update(db, connect):
     for _ in range(20):
         one(db, "ff_renew", handle=row["handle"])
     db.execute("select pg_stat_force_next_flush()")
-    query = "select n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where relname = 'ff_exec_core'"
+    query = "select n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where relname = 'ff_execution'"
     updates, hot = db.execute(query).fetchone()
     assert updates == 21
     assert hot >= 20 - 2  # a full page may force one or two elsewhere

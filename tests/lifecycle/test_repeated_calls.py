@@ -1,5 +1,7 @@
 """A worker that did not hear the answer asks again, and is told what it was told."""
 
+import uuid
+
 import pytest
 
 from tests.lifecycle.states import POLICY, everything, fence
@@ -137,7 +139,8 @@ def test_a_fence_that_is_not_quite_the_same_is_no_repetition(db, clock, call):
     clock.freeze()
     row, _ = first(db, call)
     short, typed, args, _ = CALLS[call]
-    for change in ({"lease_epoch": 2}, {"lease_id": row["attempt_id"]}, {"attempt_id": row["lease_id"]}):
+    stranger = uuid.UUID(int=row["lease_id"].int ^ 1 << 64)
+    for change in ({"lease_epoch": 2}, {"lease_id": stranger}, {"attempt_id": stranger}):
         other = {**fence(row), **change}
         with refused("execution_not_active"):
             one(db, short, **one(db, "ff_handle_encode", **other), **args)

@@ -13,7 +13,7 @@ IN_MS = 1000
 HOUR = 3_600_000
 # What somebody holds.
 FLOW = "select from ff_flow_core where flow_id = %s for update"
-EXECUTION = "select from ff_exec_core where execution_id::text = %s for update"
+EXECUTION = "select from ff_execution where execution_id::text = %s for update"
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def uuid_of(execution_id: str) -> str:
 def _of_execution(db, eid: str, due_ms: int, changed: Callable[[Row], bool]) -> Due:
     return Due(
         due_ms,
-        "ff_exec_core",
+        "ff_execution",
         "execution_id",
         uuid_of(eid),
         uuid_of(eid),
@@ -124,7 +124,7 @@ def grant(db, now: int, lane: str) -> Due:
         "execution_id",
         uuid_of(eid),
         uuid_of(eid),
-        lambda: not table(db, query, uuid_of(eid)) and execution(db, eid)["reserved_until_ms"] is None,
+        lambda: not table(db, query, uuid_of(eid)) and not execution(db, eid)["granted"],
     )
 
 
@@ -172,7 +172,7 @@ def ended(db, now: int, lane: str) -> Due:
     eid = uuid_of(done["execution_id"])
     return Due(
         now + IN_MS,
-        "ff_exec_core",
+        "ff_execution",
         "execution_id",
         eid,
         f"x{eid}",
@@ -327,6 +327,21 @@ def heal(db, due: Due) -> None:
             sql.Identifier(f"poison {due.value}"), sql.Identifier(due.relation)
         )
     )
+
+
+def spoil(db, statements: str) -> None:
+    """From now on each change of an execution runs these statements of PL/pgSQL first."""
+    db.execute(
+        f"create function test_spoil() returns trigger language plpgsql as "
+        f"$$ begin {statements} return new; end $$"
+    )
+    db.execute(
+        "create trigger spoil before update on ff_execution for each row execute function test_spoil()"
+    )
+
+
+def unspoil(db) -> None:
+    db.execute("drop trigger spoil on ff_execution")
 
 
 def errors(db, sweep: str) -> dict[str, Row]:

@@ -13,7 +13,7 @@ import pytest
 from pyff.cli import main
 from pyff.migrate import migrate
 from pyff.postgres import temporary
-from tests.maintenance.support import Due, delay, make, poison
+from tests.maintenance.support import Due, delay, make, poison, spoil, unspoil
 from tests.pgbouncer import pooled
 from tests.postgres.helpers import until
 from tests.sql import create, execution, table, take
@@ -113,7 +113,7 @@ def test_it_runs_until_sigterm_and_survives_a_lost_connection(db, maintain):
     out, err = process.communicate(timeout=90)
     assert process.returncode == 0, err
     assert "sweep_delayed: 1 processed" in out
-    assert "lost the database, trying again" in err
+    assert "connection to the database lost, trying again" in err
 
 
 INTERRUPTED = """
@@ -156,13 +156,7 @@ def test_sigterm_is_heard_in_whatever_line_of_the_pause_it_comes():
 def test_sigterm_ends_it_after_the_call_that_is_under_way(db, connect, maintain):
     """The call hangs in a lock of the test's own; the work it did before is kept."""
     db.execute("create table test_gate ()")
-    db.execute(
-        """
-        create function test_hang() returns trigger language plpgsql as
-        $$ begin lock table test_gate in access share mode; return new; end $$
-        """
-    )
-    db.execute("create trigger hang before update on ff_exec_core for each row execute function test_hang()")
+    spoil(db, "lock table test_gate in access share mode;")
     eid = create(db, delay_ms=1)
     with connect(autocommit=False) as gate:
         gate.execute("lock table test_gate in access exclusive mode")
@@ -184,18 +178,12 @@ def test_sigterm_ends_it_after_the_call_that_is_under_way(db, connect, maintain)
 
 def test_calls_that_cannot_be_serialized_do_not_end_it(db, maintain):
     """However often: with a stricter default isolation that is what many drivers at once do to each other."""
-    db.execute(
-        "create function test_collide() returns trigger language plpgsql as "
-        "$$ begin raise exception using errcode = '40001'; end $$"
-    )
-    db.execute(
-        "create trigger collide before update on ff_exec_core for each row execute function test_collide()"
-    )
+    spoil(db, "raise exception using errcode = '40001';")
     eid = create(db, delay_ms=1)
     process = maintain("--every", "0.05")
     assert process.stderr
     assert "trying again" in process.stderr.readline()
-    db.execute("drop trigger collide on ff_exec_core")
+    unspoil(db)
     until(lambda: waiting(db, eid))
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=90)
@@ -208,7 +196,7 @@ def test_a_database_that_is_not_there_is_waited_for(db, dsn, maintain):
         admin.execute(f'alter database "{name}" allow_connections false')
         process = maintain("--every", "0.05")
         assert process.stderr
-        assert "lost the database, trying again" in process.stderr.readline()
+        assert "connection to the database lost, trying again" in process.stderr.readline()
         admin.execute(f'alter database "{name}" allow_connections true')
     until(lambda: backends(db))
     process.send_signal(signal.SIGTERM)

@@ -5,7 +5,7 @@ import pytest
 
 from tests.budgets.support import budget, report, spend, used
 from tests.flows.graph import begin, flow, link, node, state
-from tests.maintenance.support import IN_MS, Due, heal, make, poison, sweep
+from tests.maintenance.support import EXECUTION, IN_MS, Due, heal, make, poison, sweep
 from tests.sql import claim, create, events, execution, one, rows, table, take, violations
 from tests.suspension.support import run, suspended
 
@@ -258,7 +258,7 @@ def test_what_owes_a_budget_is_not_trimmed_when_a_failed_trim_is_tried_again(db,
     )
     one(db, "ff_complete", handle=begin(db, eid)["handle"])
     clock.advance(IN_MS)
-    bad = Due(0, "ff_exec_core", "execution_id", eid[-36:], "", lambda: False)
+    bad = Due(0, "ff_execution", "execution_id", eid[-36:], "", lambda: False)
     poison(db, bad)
     assert sweep(db, "trim_retention")[:2] == (0, 1)
     heal(db, bad)
@@ -286,6 +286,23 @@ def test_claims_pass_over_a_due_row_that_maintenance_could_not_process(db, clock
     clock.advance(1000)
     assert sweep(db, name) == (1, 0, False)
     assert take(db, name)["execution_id"].endswith(bad.value)
+
+
+def test_claims_pass_over_due_work_under_a_quota_that_maintenance_could_not_process(db, clock):
+    one(db, "ff_create_quota_policy", quota_policy_id="q", max_concurrent=9)
+    stuck = create(db, delay_ms=IN_MS, policy={"quota_policy_id": "q"})
+    clock.advance(IN_MS)
+    bad = Due(0, "ff_execution", "execution_id", stuck[-36:], "", lambda: False)
+    poison(db, bad)
+    assert sweep(db, "sweep_delayed") == (0, 1, False)
+    good = create(db, policy={"quota_policy_id": "q"})
+    assert take(db)["execution_id"] == good
+    assert claim(db) is None
+    heal(db, bad)
+    clock.advance(1000)
+    assert sweep(db, "sweep_delayed") == (1, 0, False)
+    assert take(db)["execution_id"] == stuck
+    assert violations(db) == []
 
 
 # No maintenance at all.
@@ -382,7 +399,7 @@ def test_claims_leave_what_a_breach_or_a_cancelled_flow_will_cancel(db, connect)
     fid = flow(db)
     member = node(db, fid)
     with connect(autocommit=False) as other:
-        other.execute("select from ff_exec_core where execution_id = %s for update", [member[-36:]])
+        other.execute(EXECUTION, [member[-36:]])
         one(db, "ff_cancel_flow", flow_id=fid)
     assert claim(db) is None
 

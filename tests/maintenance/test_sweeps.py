@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from tests.maintenance.support import AT_ONCE, SWEEPS, errors, heal, make, poison, sweep
+from tests.maintenance.support import AT_ONCE, EXECUTION, SWEEPS, errors, heal, make, poison, sweep
 from tests.sql import refused, rows, table, violations
 
 every_sweep = pytest.mark.parametrize("name", SWEEPS)
@@ -114,9 +114,9 @@ def test_a_bad_row_that_somebody_else_dealt_with_is_forgotten(db, clock, name):
 def hold(conn, name, due):
     """Locks what the sweep would lock for this row."""
     locks = {
-        "sweep_waitpoints": "select from ff_exec_core c join ff_waitpoint w using (execution_id) "
+        "sweep_waitpoints": "select from ff_execution c join ff_waitpoint w using (execution_id) "
         "where w.waitpoint_id::text = %s for update",
-        "sweep_claim_grants": "select from ff_exec_core where execution_id::text = %s for update",
+        "sweep_claim_grants": EXECUTION,
         "sweep_terminal_spend": "select from ff_budget b join ff_budget_usage_by_exec l using (budget_id) "
         "where l.execution_id::text = %s for update of b",
     }

@@ -8,8 +8,8 @@ import pytest
 
 from tests.budgets.support import budget
 from tests.catalogue.test_plans import hollow
-from tests.flows.graph import begin, fan_in, flow, link, node, state
-from tests.maintenance.support import HOUR, SWEEPS, errors, make, sweep
+from tests.flows.graph import begin, busy_flows, fan_in, flow, link, node, state
+from tests.maintenance.support import EXECUTION, HOUR, SWEEPS, errors, make, spoil, sweep, unspoil
 from tests.postgres.helpers import until
 from tests.sql import create, execution, one, refused, rows, table, take, violations
 
@@ -218,13 +218,7 @@ def test_an_error_that_is_not_about_a_row_puts_no_row_off(db, clock, sqlstate):
     clock.freeze()
     (due,) = make(db, clock, "sweep_delayed", 1)
     clock.set(due.due_ms)
-    db.execute(
-        f"create function test_state() returns trigger language plpgsql as "
-        f"$$ begin raise exception using errcode = '{sqlstate}'; end $$"
-    )
-    db.execute(
-        "create trigger state before update on ff_exec_core for each row execute function test_state()"
-    )
+    spoil(db, f"raise exception using errcode = '{sqlstate}';")
     with pytest.raises(psycopg.Error) as caught:
         sweep(db, "sweep_delayed")
     assert caught.value.sqlstate == sqlstate
@@ -374,20 +368,20 @@ def test_an_idle_tick_reads_a_handful_of_rows_however_many_there_are(db, connect
         fill(db, 400)
     # Ten thousand rows of a ledger that executions will give back when they have ended.
     budget(db, release_on_terminal=True)
-    db.execute("update ff_exec_core set spends = true where lifecycle_phase <> 'terminal'")
+    db.execute("update ff_execution set spends = true where terminal_at_ms is null")
     db.execute(
         "insert into ff_budget_usage_by_exec (budget_id, execution_id, dimension, reset_epoch, delta_total) "
-        "select 'b', c.execution_id, 'd' || n, 0, 1 from ff_exec_core c, generate_series(1, 20) n "
+        "select 'b', c.execution_id, 'd' || n, 0, 1 from ff_execution c, generate_series(1, 20) n "
         "where c.spends order by n limit 10000"
     )
     assert len(table(db, "select from ff_budget_usage_by_exec")) == 10_000
     many = read(db, lambda: tick(db, force=True))
     assert "ff_budget_usage_by_exec" not in many
-    kept = {"ff_exec_core", "ff_exec_input", "ff_attempt", "ff_event_log", "ff_suspension", "ff_flow_core"}
+    kept = {"ff_execution", "ff_attempt_past", "ff_event_log", "ff_suspension", "ff_flow_core"}
     assert {name: counts for name, counts in many.items() if name in kept and counts[0]} == {}, "it scans"
     # Of each family of events that is rung for by tick, the last hundred are looked at.
     assert sum(index for name, (_, index) in many.items() if name in kept) <= 420, many
-    assert many.get("ff_exec_core", (0, 0))[1] <= few.get("ff_exec_core", (0, 0))[1] + 2
+    assert many.get("ff_execution", (0, 0))[1] <= few.get("ff_execution", (0, 0))[1] + 2
     # Not due at all: nothing but the table of the steps, the families and their last events.
     clock.freeze()
     tick(db)
@@ -417,7 +411,7 @@ def test_thousands_of_rows_that_are_backed_off_hide_nothing_and_are_read_once(db
     )
     clock.advance(5000)
     walked = read(db, lambda: sweep(db, "sweep_delayed", limit=2))
-    assert walked.get("ff_exec_core", (0, 0)) <= (0, count + 10)
+    assert walked.get("ff_execution", (0, 0)) <= (0, count + 10)
     behind = create(db, delay_ms=1)
     clock.advance(5000)
     assert sweep(db, "sweep_delayed", limit=2) == (1, 0, False)
@@ -425,7 +419,7 @@ def test_thousands_of_rows_that_are_backed_off_hide_nothing_and_are_read_once(db
     # What becomes due before them is found at once, too.
     before = create(db, delay_ms=10**6)
     db.execute(
-        "update ff_exec_core set delay_until_ms = 1 where execution_id = %s",
+        "update ff_execution set delay_until_ms = 1, due_at_ms = 1 where execution_id = %s",
         [before.rsplit(":", maxsplit=1)[-1]],
     )
     assert sweep(db, "sweep_delayed", limit=2) == (1, 0, False)
@@ -446,7 +440,7 @@ def test_retention_reads_no_flow_that_it_does_not_delete(db, connect, clock, pol
     walked = read(db, lambda: sweep(db, "trim_retention"))
     # The probes for the classes of flows, which are two here.
     assert walked.get("ff_flow_core", (0, 0)) <= (0, 3), walked
-    assert walked.get("ff_exec_core", (0, 0)) == (0, 0), walked
+    assert walked.get("ff_execution", (0, 0)) == (0, 0), walked
     clock.advance(policy.get("retention_ms", 7 * 24 * HOUR) // 2)
     assert sweep(db, "trim_retention") == (1, 0, False)
     assert table(db, "select count(*) as n from ff_flow_core") == [{"n": 40}]
@@ -487,9 +481,8 @@ def test_a_flow_that_cannot_be_dispatched_is_noted_and_forgotten_when_it_can(db,
     up, down = node(db, fid), node(db, fid)
     link(db, fid, up, down)
     handle = begin(db, up)["handle"]
-    db.execute("select set_config('ff.flow', %s, true)", [str(fid)])
-    one(db, "ff_complete", handle=handle)
-    db.execute("select set_config('ff.flow', '', true)")
+    with busy_flows(db):
+        one(db, "ff_complete", handle=handle)
     db.execute(
         "create function test_bad() returns trigger language plpgsql as $$ begin raise exception 'bad edge'; end $$"
     )
@@ -545,16 +538,12 @@ def test_a_cancelled_flow_member_that_cannot_be_ended_is_put_off(db, clock):
     members = [node(db, fid) for _ in range(3)]
     one(db, "ff_cancel_flow_header", flow_id=fid, policy="cancel_all", grace_ms=1000)
     bad = members[1].rsplit(":", maxsplit=1)[-1]
-    db.execute(
-        "create function test_bad() returns trigger language plpgsql as $$ begin "
-        f"if new.execution_id = '{bad}' then raise exception 'bad member'; end if; return new; end $$"
-    )
-    db.execute("create trigger bad before update on ff_exec_core for each row execute function test_bad()")
+    spoil(db, f"if new.execution_id = '{bad}' then raise exception 'bad member'; end if;")
     clock.advance(1000)
     assert sweep(db, "drain_cancel_backlog")[:2] == (2, 1)
     assert errors(db, "drain_cancel_backlog")[bad]["last_error"] == "P0001: bad member"
     assert sweep(db, "drain_cancel_backlog")[:2] == (0, 0)
-    db.execute("drop trigger bad on ff_exec_core")
+    unspoil(db)
     clock.advance(6000)
     assert sweep(db, "drain_cancel_backlog")[:2] == (1, 0)
     assert {state(db, eid) for eid in members} == {"cancelled"}
@@ -567,20 +556,16 @@ def test_a_sibling_that_cannot_be_cancelled_is_put_off(db, connect, clock):
     made = [fan_in(db, 2, "any_of") for _ in range(3)]
     with connect(autocommit=False) as other:
         for _, (winner, sibling), _ in made:
-            other.execute("select from ff_exec_core where execution_id = %s for update", [sibling[-36:]])
+            other.execute(EXECUTION, [sibling[-36:]])
             one(db, "ff_complete", handle=begin(db, winner)["handle"])
             clock.advance(1)
     bad = made[0][1][1]
-    db.execute(
-        "create function test_bad() returns trigger language plpgsql as $$ begin "
-        f"if new.execution_id = '{bad[-36:]}' then raise exception 'bad sibling'; end if; return new; end $$"
-    )
-    db.execute("create trigger bad before update on ff_exec_core for each row execute function test_bad()")
+    spoil(db, f"if new.execution_id = '{bad[-36:]}' then raise exception 'bad sibling'; end if;")
     said = [sweep(db, "drain_sibling_cancels", limit=1) for _ in range(4)]
     assert said == [(0, 1, True), (1, 0, True), (1, 0, True), (0, 0, False)]
     (noted,) = errors(db, "drain_sibling_cancels").values()
     assert (noted["attempts"], noted["last_error"]) == (1, "P0001: bad sibling")
-    db.execute("drop trigger bad on ff_exec_core")
+    unspoil(db)
     clock.advance(1000)
     assert sweep(db, "drain_sibling_cancels")[:2] == (1, 0)
     assert errors(db, "drain_sibling_cancels") == {}

@@ -49,7 +49,7 @@ class Release:
         arguments: str = "",
         returns: str = "int",
         body: str = "select 1",
-        room: str = "10_room",
+        room: str = "nouns",
     ) -> "Release":
         head = f"create or replace function {name}({arguments}) {f'returns {returns}' if returns else ''}"
         return self.file(
@@ -57,7 +57,7 @@ class Release:
         )
 
     def view(self, name: str, query: str) -> "Release":
-        return self.file(f"97_views/{name}.sql", f"create or replace view {name} as {query};\n")
+        return self.file(f"views/{name}.sql", f"create or replace view {name} as {query};\n")
 
     def remove(self, path: str) -> "Release":
         (self.root / "functions" / path).unlink()

@@ -44,7 +44,7 @@ def test_a_rollback_wants_to_be_confirmed(pyff, database):
     applied = migrate(database.dsn).applied
     refused = pyff("--rollback-to", 0, "--dsn", database.dsn)
     assert refused.returncode == 1
-    assert "destroys the data" in refused.stderr
+    assert "deletes the data" in refused.stderr
     assert database.one("select count(*) from ff_schema_version") == len(applied)
     done = pyff("--rollback-to", 0, "--yes", "--json", "--dsn", database.dsn)
     assert json.loads(done.stdout) == {"undone": list(reversed(applied))}

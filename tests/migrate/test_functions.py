@@ -72,14 +72,14 @@ def test_a_changed_signature_replaces_the_old_one(database, release, before, aft
 
 def test_a_function_may_become_a_procedure(database, release):
     migrate(database.dsn, db=release.function("ff_x").tree)
-    release.file("10_room/ff_x.sql", "create or replace procedure ff_x() language sql as $$ select 1 $$;")
+    release.file("nouns/ff_x.sql", "create or replace procedure ff_x() language sql as $$ select 1 $$;")
     migrate(database.dsn, db=release.tree)
     database.rows("call ff_x()")
 
 
 def test_a_caller_in_sql_never_sees_two_candidates(database, release):
     release.function("ff__help", "p_a int", body="select p_a").function(
-        "ff_x", body="select ff__help(1)", room="20_room"
+        "ff_x", body="select ff__help(1)", room="others"
     )
     migrate(database.dsn, db=release.tree)
     release.function("ff__help", "p_a int, p_b int default 2", body="select p_a + p_b")
@@ -103,12 +103,12 @@ def test_bodies_may_call_what_comes_in_a_later_file(database, release):
 def test_bodies_are_checked_all_the_same(database, release, language, body, complaint):
     release.function("ff_gone")
     release.file(
-        "10_room/ff_a.sql",
+        "nouns/ff_a.sql",
         f"create or replace function ff_a() returns int\nlanguage {language} as $$ {body} $$;",
     )
     if language == "sql":
         migrate(database.dsn, db=release.tree)
-        release.remove("10_room/ff_gone.sql")
+        release.remove("nouns/ff_gone.sql")
     with pytest.raises(MigrateError, match=rf"ff_a\.sql:3: {complaint}"):
         migrate(database.dsn, db=release.tree)
 
@@ -123,7 +123,7 @@ def test_what_left_the_tree_is_dropped_and_nothing_else(database, release):
         "ff_v_b", "select ff_b() as b"
     )
     migrate(database.dsn, db=release.tree)
-    report = migrate(database.dsn, db=release.remove("10_room/ff_b.sql").remove("97_views/ff_v_b.sql").tree)
+    report = migrate(database.dsn, db=release.remove("nouns/ff_b.sql").remove("views/ff_v_b.sql").tree)
     assert report.dropped == ("ff_b() -> integer", "ff_v_b")
     assert (signatures(database), views(database)) == (["ff_a()"], ["ff_v_a"])
     assert database.rows("select mine(), x, other.ff_theirs() from v_mine") == [(1, 1, 1)]
@@ -167,7 +167,7 @@ def test_a_view_of_somebody_else_survives_until_a_column_under_it_goes(database,
 def test_a_mistake_in_a_file_is_reported_with_its_line_and_changes_nothing(database, release):
     migrate(database.dsn, db=release.function("ff_a", body="select 1").tree)
     release.function("ff_a", body="select 2").file(
-        "10_room/ff_b.sql",
+        "nouns/ff_b.sql",
         """\
         create or replace function ff_b() returns int
         language sql
@@ -181,25 +181,44 @@ def test_a_mistake_in_a_file_is_reported_with_its_line_and_changes_nothing(datab
     assert check(database.dsn, db=release.tree).functions_differ
 
 
-def test_a_file_must_define_what_it_is_named_after(database, release):
-    release.file(
-        "10_room/ff_a.sql", "create or replace function ff_b() returns int language sql as 'select 1';"
-    )
-    with pytest.raises(MigrateError, match=r"ff_a\.sql: its file must create exactly one function or view"):
-        migrate(database.dsn, db=release.tree)
-
-
-@pytest.mark.parametrize("path", ["10_room/helper.sql", "20_room/ff_x.sql"])
-def test_a_file_with_a_foreign_or_second_name_is_refused(release, path):
-    release.function("ff_x").file(path, "select 1")
-    with pytest.raises(MigrateError, match=r"named after|same name"):
+@pytest.mark.parametrize(
+    ("path", "text", "complaint"),
+    [
+        ("nouns/ff_a.sql", "create or replace function ff__b() ", "ff_a, after which it is named"),
+        ("nouns/shared.sql", "create or replace function ff_b() ", "not named after ff_b"),
+        ("nouns/shared.sql", "create or replace function mine() ", "mine is not the name of"),
+        ("nouns/shared.sql", "create or replace function ff__x() ", "defines the same name"),
+        ("nouns/shared.sql", "select 1", "defines no function or view"),
+    ],
+)
+def test_a_file_with_what_does_not_belong_there_is_refused(release, path, text, complaint):
+    release.function("ff__x", room="core").file(path, text)
+    with pytest.raises(MigrateError, match=complaint):
         _ = release.tree
+
+
+def test_a_file_may_define_several_helpers_and_views_come_after_functions(database, release):
+    release.file(
+        "core/idea.sql",
+        """\
+        -- The first.
+        create or replace function ff__a() returns int language sql as 'select ff__b()';
+
+        -- The second.
+        create or replace function ff__b() returns int language sql as 'select 2';
+        """,
+    )
+    release.file("admin/ff_v_b.sql", "create or replace view ff_v_b as select ff_b() as b;").function("ff_b")
+    migrate(database.dsn, db=release.tree)
+    said = "select obj_description(p.oid) from pg_proc p where proname in ('ff__a', 'ff__b') order by proname"
+    assert database.rows(said) == [("Internal. The first.",), ("Internal. The second.",)]
+    assert database.rows("table ff_v_b") == [(1,)]
 
 
 def test_a_function_that_a_table_calls_stays_until_the_table_lets_it_go(database, release):
     migrate(database.dsn, db=release.function("ff_x").tree)
     database.rows("create table theirs (id int default ff_x())")
-    assert migrate(database.dsn, db=release.remove("10_room/ff_x.sql").tree).dropped == ()
+    assert migrate(database.dsn, db=release.remove("nouns/ff_x.sql").tree).dropped == ()
     database.rows("drop table theirs")
     assert migrate(database.dsn, db=release.function("ff_y").tree).dropped == ("ff_x() -> integer",)
 

@@ -104,7 +104,7 @@ def test_two_schemas_of_one_database_are_two_installations(database, release):
         migrate(database.dsn, schema="two", private_schema="other", db=release.tree)
     database.rows("insert into behind.ff_thing values (1, 'x')")
     assert database.rows("select one.ff_x(), two.ff_x()") == [(0, 1)]
-    release.remove("10_room/ff_x.sql")
+    release.remove("nouns/ff_x.sql")
     migrate(database.as_(search_path="one"), db=release.tree)
     assert database.one(
         "select array_agg(pronamespace::regnamespace::text) from pg_proc where proname = 'ff_x'"

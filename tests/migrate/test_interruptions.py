@@ -26,7 +26,7 @@ def large(release):
         )
     for n in range(40):
         release.function(f"ff_f{n}")
-    release.file("99_grants.sql", "revoke all on all functions in schema public from public;")
+    release.file("grants.sql", "revoke all on all functions in schema public from public;")
     return release
 
 

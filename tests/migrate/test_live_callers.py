@@ -59,10 +59,10 @@ def write(release, n):
         returns="table (a int, b text)",
         body=f"return query select ff__help(p_n), '{n}'::text from ff_thing t, ff_sql() where t.id = 1;",
     )
-    release.file("10_room/ff__help.sql", help_).file("20_room/ff_call.sql", outer)
-    release.function("ff_sql", body=f"select {n}", room="10_room")
+    release.file("nouns/ff__help.sql", help_).file("others/ff_call.sql", outer)
+    release.function("ff_sql", body=f"select {n}", room="nouns")
     release.view("ff_v_x", f"select a, b, {n} as n from ff_call(1)")
-    release.file("99_grants.sql", "revoke all on all functions in schema public from public;")
+    release.file("grants.sql", "revoke all on all functions in schema public from public;")
     return release
 
 
@@ -85,7 +85,7 @@ def test_callers_inside_a_transaction_do_not_block_the_release(database, release
     database.rows("insert into ff_thing values (1, 'x')")
     with database.connect(autocommit=False) as caller:
         caller.execute("select * from ff_call(1)")
-        release.remove("97_views/ff_v_x.sql")
+        release.remove("views/ff_v_x.sql")
         release.function("ff_other")
         # One that waited for the caller would be refused after its lock_timeout.
         assert migrate(database.dsn, db=release.tree).functions_applied

@@ -17,7 +17,7 @@ MAY = "select has_function_privilege(%s, oid, 'execute') from pg_proc where pron
 
 
 def test_grants_are_applied_again_even_if_nothing_else_changed(database, release):
-    release.function("ff_x").file("99_grants.sql", GRANTS)
+    release.function("ff_x").file("grants.sql", GRANTS)
     migrate(database.dsn, db=release.tree)
     assert (database.one(MAY, "ff_reader"), database.one(MAY, "ff_worker")) == (True, False)
     database.rows("revoke execute on function ff_x from ff_reader; grant execute on function ff_x to public")
@@ -27,7 +27,7 @@ def test_grants_are_applied_again_even_if_nothing_else_changed(database, release
 
 
 def test_a_function_that_had_to_be_dropped_gets_its_grants_again(database, release):
-    release.function("ff_x").file("99_grants.sql", GRANTS)
+    release.function("ff_x").file("grants.sql", GRANTS)
     migrate(database.dsn, db=release.tree)
     migrate(database.dsn, db=release.function("ff_x", returns="text", body="select 'x'").tree)
     assert (database.one(MAY, "ff_reader"), database.one(MAY, "ff_worker")) == (True, False)
@@ -35,7 +35,7 @@ def test_a_function_that_had_to_be_dropped_gets_its_grants_again(database, relea
 
 def test_roles_are_created_where_they_are_missing_and_only_if_allowed(empty, other_server, release):
     database = empty(on=other_server.dsn)
-    release.function("ff_x").file("99_grants.sql", GRANTS)
+    release.function("ff_x").file("grants.sql", GRANTS)
     assert migrate(database.dsn, roles=False, db=release.tree).roles_created == ()
     assert database.rows(r"select from pg_roles where rolname like 'ff\_%'") == []
 

@@ -38,7 +38,7 @@ def test_functions_and_views_that_use_a_table_do_not_hold_it_back(database, rele
 def test_functions_that_a_table_calls_go_with_the_table(database, release):
     release.migration("0002.more", "create table ff_more (id int);", "drop table ff_more;")
     release.file(
-        "10_room/ff__ok.sql",
+        "nouns/ff__ok.sql",
         "create or replace function ff__ok(int) returns bool language plpgsql immutable "
         "as 'begin return true; end';",
     )

@@ -59,13 +59,11 @@ def test_the_real_tree_is_the_same_by_psql_and_by_python(empty, install, dump, s
 
 def test_the_script_upgrades_what_either_way_installed(empty, release, install, dump):
     release.function("ff_gone").function("ff_y", arguments="p_a int").view("ff_v_x", "select 1 as a, 2 as b")
-    release.file("10_room/ff_x.sql", AWKWARD)
+    release.file("nouns/ff_x.sql", AWKWARD)
     by_psql, by_python = empty(), empty()
     assert silent(install(by_psql.dsn, release.tree))
     migrate(by_python.dsn, db=release.tree)
-    release.remove("10_room/ff_gone.sql").function("ff_y", arguments="p_b int").view(
-        "ff_v_x", "select 2 as b"
-    )
+    release.remove("nouns/ff_gone.sql").function("ff_y", arguments="p_b int").view("ff_v_x", "select 2 as b")
     release.migration("0002.more", "create table ff_more (id int); insert into ff_more values (1);")
     release.migration(
         "0003.index",

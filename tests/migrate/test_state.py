@@ -34,7 +34,7 @@ def test_check_changes_nothing(database, release):
 
 
 def test_check_needs_a_schema_and_the_right_to_look(database, release, role):
-    with pytest.raises(MigrateError, match="no schema to look into"):
+    with pytest.raises(MigrateError, match="search_path contains no existing schema"):
         check(database.as_(search_path="nowhere"), db=release.tree)
     migrate(database.dsn, db=release.tree)
     with pytest.raises(MigrateError, match="permission denied for schema ff") as refused:

@@ -1,4 +1,4 @@
-"""Views between rules and grants, and under migrations that touch what they show."""
+"""Views under migrations that touch what they show."""
 
 import os
 import subprocess
@@ -6,17 +6,6 @@ import subprocess
 import pytest
 
 from pyff.migrate import Status, check, migrate, render_sql, rollback
-
-RULES = """
-do $$ begin
-    if not exists (select from pg_attribute where attrelid = 'ff_thing'::regclass and attname = 'size') then
-        alter table ff_thing add column size int generated always as (ff__size(name)) stored;
-    end if;
-end $$;
-"""
-SIZE = """
-create or replace function ff__size(text) returns int language plpgsql immutable as 'begin return length($1); end';
-"""
 
 
 @pytest.fixture(params=["python", "psql"])
@@ -38,17 +27,6 @@ def applied(request, database, release, server_bindir):
         assert done.returncode == 0, done.stderr
 
     return apply
-
-
-def test_a_view_shows_a_column_that_the_rules_add(applied, database, release):
-    release.file("10_room/ff__size.sql", SIZE).file("50_rules.sql", RULES).view(
-        "ff_v_thing", "select t.id, t.size from ff_thing t"
-    )
-    applied()
-    database.rows("insert into ff_thing (id, name) values (1, 'abc')")
-    assert database.rows("table ff_v_thing") == [(1, 3)]
-    applied()
-    assert check(database.dsn, db=release.tree).status is Status.CURRENT
 
 
 def test_a_migration_may_drop_a_view_that_is_in_its_way(applied, database, release):
@@ -74,7 +52,7 @@ def test_a_view_follows_a_column_that_is_renamed(applied, database, release):
 
 def test_a_view_that_is_changed_keeps_its_grants_current(database, release):
     grants = "do $$ begin execute 'grant select on ff_v_thing to pg_monitor'; end $$;"
-    release.view("ff_v_thing", "select t.id from ff_thing t").file("99_grants.sql", grants)
+    release.view("ff_v_thing", "select t.id from ff_thing t").file("grants.sql", grants)
     migrate(database.dsn, db=release.tree)
     query = "select has_table_privilege('pg_monitor', 'ff_v_thing', 'select')"
     for change in ("select t.id, t.name from ff_thing t", "select t.name from ff_thing t"):

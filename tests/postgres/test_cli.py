@@ -71,5 +71,5 @@ def test_a_password_in_pyff_dsn_is_shown_by_dsn_only(home, capsys, monkeypatch):
     shown = capsys.readouterr().out
     assert "PYFF_DSN" in shown
     assert "secret" not in shown
-    with pytest.raises(Failure, match="not ours to stop"):
+    with pytest.raises(Failure, match="pyff does not stop"):
         pyff("stop")

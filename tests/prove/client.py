@@ -22,6 +22,8 @@ from pyff.verify import Recorder
 from pyff.verify.history import Row
 
 LANES = ("a", "b")
+# Lanes whose work is all of one kind: without a limit, under a policy. A claim of one has a short way for these.
+ALIKE = ("plain", "few")
 # What a client may be told when others act on the same execution.
 EXPECTED = {
     "WF008", "WF122", "WF200", "WF201", "WF202", "WF203", "WF204", "WF205", "WF206", "WF207", "WF209", "WF210",
@@ -177,12 +179,13 @@ class Client:
         # Another request under the same key would be refused, so what goes with a key follows from it.
         key = self.random.choice([None, None, f"{self.name}-{self.random.randrange(40)}"])
         given = random.Random(key or self.random.random())
+        lane = given.choice([*LANES * 4, "c", *ALIKE])
         rows = self.call(
             "ff_create_execution",
-            lane_id=given.choice([*LANES * 4, "c"]),
+            lane_id=lane,
             payload=given.randbytes(6),
             idempotency_key=key,
-            policy={} if key else policy,
+            policy={"quota_policy_id": "few"} if lane == "few" else {} if key or lane == "plain" else policy,
         )
         self.known.append(rows[0]["execution_id"])
 
@@ -242,7 +245,7 @@ class Client:
     def claim(self) -> None:
         rows = self.call(
             "ff_claim",
-            lane_id=self.random.choice([*LANES * 4, "c"]),
+            lane_id=self.random.choice([*LANES * 4, "c", *ALIKE]),
             worker_id=self.name,
             worker_instance_id=self.name,
             lease_ttl_ms=self.random.choice([50, 300, 1000, 5000]),

@@ -141,28 +141,27 @@ def test_a_true_history_holds(story):
     assert list(check(story.conn, story.calls())) == []
 
 
-HELD = "(select execution_id from ff_exec_core where lane_id = 'a')"
+HELD = "(select execution_id from ff_execution where lane_id = 'a')"
 LIES = {
     "an execution is gone": (
         "creates are kept",
-        "with gone as (delete from ff_exec_core where lane_id = 'unclaimed' returning execution_id)"
-        " delete from ff_exec_input where execution_id in (select execution_id from gone)",
+        "delete from ff_execution where lane_id = 'unclaimed'",
     ),
     "a payload has changed": (
         "creates are kept",
-        "update ff_exec_input set payload = 'other' where payload = 'kept'",
+        "update ff_execution set payload = 'other' where payload = 'kept'",
     ),
     "a result has changed": (
         "results are the winners",
-        "update ff_attempt set result = 'other' where result = 'done'",
+        "update ff_execution set result = 'other' where result = 'done'",
     ),
     "a result was read that is not there": (
         "results are read as stored",
-        "update ff_attempt set result = 'other' where result = 'done'",
+        "update ff_execution set result = 'other' where result = 'done'",
     ),
     "results of a batch changed places": (
         "results are the winners",
-        "update ff_attempt set result = case result when 'one' then 'two' else 'one' end::bytea"
+        "update ff_execution set result = case result when 'one' then 'two' else 'one' end::bytea"
         " where result in ('one', 'two')",
     ),
     "an end is not told": (
@@ -184,7 +183,7 @@ LIES = {
     ),
     "a replay is not counted": (
         "replays are kept",
-        "update ff_exec_core set replay_count = 1 where lane_id = 'again'",
+        "update ff_execution set replay_count = 1 where lane_id = 'again'",
     ),
     "a lease that was given up was taken away": (
         "ends are as told",
@@ -196,7 +195,7 @@ LIES = {
     ),
     "a reclaim is not counted": (
         "reclaims are counted",
-        f"update ff_exec_core set lease_reclaim_count = 7 where execution_id = {HELD}",
+        f"update ff_execution set lease_reclaim_count = 7 where execution_id = {HELD}",
     ),
     "a suspension was not waited out": (
         "pauses are kept",
@@ -254,7 +253,7 @@ LIES = {
     "a step has changed": ("steps are kept", "update ff_step set result = 'other'"),
     "a tick is gone": (
         "schedules fire once",
-        "delete from ff_exec_input"
+        "delete from ff_execution"
         " where tags ->> 'schedule.fire_at_ms' = (select last_fire_at_ms::text from ff_schedule)",
     ),
     "a budget counts too little": ("budgets add up", "update ff_budget_usage set current_value = 29"),

@@ -57,6 +57,19 @@ def test_sessions_that_create_as_much_as_they_claim_always_get_what_they_ask_for
     assert violations(db) == []
 
 
+@pytest.mark.parametrize("function", ["ff_claim", "ff_claim_many"])
+def test_claims_in_open_transactions_share_what_is_ready_without_waiting(db, connect, function):
+    created = {create(db) for _ in range(4)}
+    limit = {"limit": 2} if function == "ff_claim_many" else {}
+    callers = [connect(autocommit=False) for _ in range(4 if function == "ff_claim" else 2)]
+    got = []
+    for caller in callers:
+        caller.execute("set local lock_timeout = '10s'")
+        got += [row["execution_id"] for row in rows(caller, function, **limit, **WORKER)]
+    assert len(got) == 4
+    assert set(got) == created
+
+
 COMMITS = "do $$ begin for i in 1..5000 loop perform pg_current_xact_id(); commit; end loop; end $$"
 
 

@@ -149,20 +149,43 @@ def test_renewal_and_reclaim_at_the_end_of_a_lease_do_not_both_win(db, connect, 
 
 
 @pytest.mark.read_committed("the clock of the tests is a row, which a snapshot shows as it was")
-def test_a_waiter_judges_the_lease_by_the_time_it_got_the_lock(db, connect, clock):
+@pytest.mark.parametrize("function", ["ff_complete", "ff_renew", "ff_complete_many", "ff_renew_many"])
+def test_a_waiter_judges_the_lease_by_the_time_it_got_the_lock(db, connect, clock, function):
     clock.freeze()
     create(db)
-    row = take(db, lease_ttl_ms=1000)
+    handle = take(db, lease_ttl_ms=1000)["handle"]
+    args = {"handles": [handle]} if function.endswith("many") else {"handle": handle}
     holder, waiter = connect(autocommit=False), connect()
     holder.execute("select 1 from ff_exec_core for update")
     with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(rows, waiter, "ff_complete", handle=row["handle"])
+        answer = pool.submit(rows, waiter, function, **args)
         wait_for_lock(db, waiter)
         clock.advance(1000)
         holder.rollback()
+        if function.endswith("many"):
+            assert [row["error_kind"] for row in answer.result(90)] == ["lease_expired"]
+            return
         with pytest.raises(psycopg.Error) as caught:
             answer.result(90)
     assert caught.value.sqlstate == "WF402"
+
+
+@pytest.mark.read_committed("the clock of the tests is a row, which a snapshot shows as it was")
+@pytest.mark.parametrize("function", ["ff_complete", "ff_complete_many", "ff_fail"])
+def test_an_end_that_waited_for_the_row_is_later_than_what_held_it(db, connect, clock, function):
+    clock.freeze()
+    eid = create(db)
+    handle = take(db)["handle"]
+    args = {"handles": [handle]} if function.endswith("many") else {"handle": handle}
+    holder, waiter = connect(autocommit=False), connect()
+    holder.execute("select from ff_execution for no key update")
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(rows, waiter, function, **args)
+        wait_for_lock(db, waiter)
+        clock.advance(1000)
+        holder.rollback()
+        answer.result(90)
+    assert one(db, "ff_describe_execution", execution_id=eid)["terminal_at_ms"] == clock.now()
 
 
 def test_overlapping_batches_of_keys_do_not_deadlock(db, connect):

@@ -62,11 +62,10 @@ def test_a_row_that_is_gone_does_not_lose_the_place(db, clock):
     clock.freeze()
     created = in_order([(clock.now(), create(db)) for _ in range(6)])
     after = rows(db, "ff_list_executions", limit=3)[-1]["cursor"]
-    for table_ in ("ff_exec_core", "ff_exec_input"):
-        db.execute(
-            f"delete from {table_} where execution_id = any(%s)",
-            [[uuid.UUID(eid.split(":")[-1]) for eid in (created[2], created[3])]],
-        )
+    db.execute(
+        "delete from ff_execution where execution_id = any(%s)",
+        [[uuid.UUID(eid.split(":")[-1]) for eid in (created[2], created[3])]],
+    )
     assert listed(db, after=after) == created[4:]
 
 
@@ -166,13 +165,13 @@ def test_a_malformed_cursor_is_refused(db, cursor):
 
 def test_a_later_page_is_found_without_reading_the_earlier_ones(db, connect):
     """In a database of its own: what other tests left dead in the index would be counted."""
-    read = "select pg_stat_get_xact_tuples_returned('ff_exec_input_created'::regclass)"
+    read = "select pg_stat_get_xact_tuples_returned('ff_execution_pkey'::regclass)"
     with db.transaction():
         db.execute(
             """select count(*) from generate_series(1, 500) n,
                lateral ff_create_execution(p_lane_id => 'default', p_priority => n) c"""
         )
-        db.execute("analyze ff_exec_input, ff_exec_core")
+        db.execute("analyze ff_execution")
         after = rows(db, "ff_list_executions", limit=450)[-1]["cursor"]
         for _ in range(8):
             before = db.execute(read).fetchone()[0]

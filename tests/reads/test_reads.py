@@ -20,7 +20,12 @@ READS = [
 ]
 # Columns of the tables that describe leaves out, and those it adds.
 HIDDEN = {
-    "created_at",
+    "state",
+    "queue_id",
+    "ready_in",
+    "rank",
+    "due_at_ms",
+    "granted",
     "open_waitpoints",
     "partition_key",
     "payload",
@@ -31,10 +36,7 @@ HIDDEN = {
     "stream_open",
     "retention_ms",
     "attempt_timeout_ms",
-    "reserved_until_ms",
     "spends",
-    "tagged",
-    "flow_stopped",
     "limited",
     "unadmitted_lease_id",
     "blocked_budget_id",

@@ -72,7 +72,7 @@ def test_ticks_are_those_of_an_oracle_that_looks_at_every_minute(db, zone, start
         assert preview(db, cron.text, zone, start, 100, start + minutes * MINUTE) == wanted[:100], cron.text
         for row in table(
             db,
-            """select m.at, ff__cron_tick(c, %s, m.at, 1) as later, ff__cron_tick(c, %s, m.at, -1) as earlier
+            """select m.at, ff__next_cron_time(c, %s, m.at, 1) as later, ff__next_cron_time(c, %s, m.at, -1) as earlier
                  from unnest(%s::bigint[]) m(at), ff__parse_cron(%s) c""",
             zone,
             zone,
@@ -102,12 +102,18 @@ def test_days_are_those_of_an_oracle_that_looks_at_every_day(db):
         found = preview(db, text, "UTC", at, len(wanted))
         assert [wall(tick, "UTC").date() for tick in found] == wanted, text
         last = table(
-            db, "select ff__cron_tick(ff__parse_cron(%s), 'UTC', %s, -1) as tick", text, found[-1] + MINUTE
+            db,
+            "select ff__next_cron_time(ff__parse_cron(%s), 'UTC', %s, -1) as tick",
+            text,
+            found[-1] + MINUTE,
         )
         assert last[0]["tick"] == found[-1]
         if len(found) > 1:
             before = table(
-                db, "select ff__cron_tick(ff__parse_cron(%s), 'UTC', %s, -1) as tick", text, found[-1] - 1
+                db,
+                "select ff__next_cron_time(ff__parse_cron(%s), 'UTC', %s, -1) as tick",
+                text,
+                found[-1] - 1,
             )
             assert before[0]["tick"] == found[-2]
 
@@ -165,7 +171,7 @@ def test_a_day_that_comes_back_for_an_hour_has_its_ticks_again(db):
     wanted = [utc(2010, 11, 7, 1), utc(2010, 11, 7, 2), utc(2010, 11, 7, 3)]
     assert preview(db, cron, "America/St_Johns", start, 3) == wanted
     for at, way in ((utc(2010, 11, 7, 2, 30), 1), (utc(2010, 11, 7, 5), -1)):
-        query = "select ff__cron_tick(ff__parse_cron(%s), 'America/St_Johns', %s, %s) as tick"
+        query = "select ff__next_cron_time(ff__parse_cron(%s), 'America/St_Johns', %s, %s) as tick"
         assert table(db, query, cron, at, way)[0]["tick"] == wanted[2]
 
 
@@ -322,7 +328,7 @@ def test_every_zone_that_is_taken_has_the_clock_of_its_name(db):
             (shown,) = preview(db, "* * * * *", zone, moment, 1)
             told = table(
                 db,
-                "select ff__wall(%s, %s) as wall, to_timestamp(%s / 1000.0)::timestamp as shown",
+                "select ff__local_time(%s, %s) as wall, to_timestamp(%s / 1000.0)::timestamp as shown",
                 shown,
                 zone,
                 shown,
@@ -374,5 +380,5 @@ def test_the_walls_of_the_oracle_are_those_of_the_server(db):
     for zone, start in CHANGES:
         for hours in range(41):
             at = start + hours * HOUR
-            shown = table(db, "select ff__wall(%s, %s) as wall", at, zone)[0]["wall"]
+            shown = table(db, "select ff__local_time(%s, %s) as wall", at, zone)[0]["wall"]
             assert shown == wall(at, zone)

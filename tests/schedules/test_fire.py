@@ -252,7 +252,7 @@ def test_an_error_that_is_not_the_schedules_own_is_the_callers_to_repeat(db, now
     db.execute(
         """create function fail() returns trigger language plpgsql as
            $$begin raise serialization_failure; end$$;
-           create trigger fail before insert on ff_exec_input execute function fail()"""
+           create trigger fail before insert on ff_execution execute function fail()"""
     )
     with pytest.raises(psycopg.errors.SerializationFailure):
         one(db, "ff_fire_schedules")
@@ -282,10 +282,10 @@ def test_an_error_among_several_ticks_creates_none_of_them(db, now, clock):
     schedule(db, catch_up="all")
     clock.advance(3 * HOUR)
     # The second of the ticks meets an execution that is half there.
-    db.execute("create unique index on ff_exec_input ((tags ->> 'schedule.id'))")
+    db.execute("create unique index on ff_execution ((tags ->> 'schedule.id'))")
     assert fire(db) == {"processed": 0, "errors": 1, "more": False}
     assert fired(db) == []
-    db.execute("drop index ff_exec_input_expr_idx")
+    db.execute("drop index ff_execution_expr_idx")
     clock.advance(1000)
     assert fire(db)["processed"] == 3
 

@@ -93,6 +93,6 @@ def signals(db, claim):
 
 def everything(db):
     """All that is stored of suspensions. Two of them are equal when nothing was written in between."""
-    names = ["ff_exec_core", "ff_attempt", "ff_event_log", "ff_suspension", "ff_waitpoint", "ff_signal"]
+    names = ["ff_execution", "ff_attempt_past", "ff_event_log", "ff_suspension", "ff_waitpoint", "ff_signal"]
     names.append("ff_waitpoint_hmac")
     return [table(db, f"select t.*, t.xmin::text, t.ctid::text from {n} t order by t::text") for n in names]

@@ -58,7 +58,7 @@ def test_a_key_that_nobody_touched_opens_it_at_every_isolation_level(db, connect
 def test_a_key_that_is_killed_while_a_delivery_waits_opens_nothing(db, connect):
     claim, point = suspended(db)
     holder, sender = connect(autocommit=False), connect()
-    holder.execute("select from ff_exec_core for update")
+    holder.execute("select from ff_execution for update")
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(deliver, sender, claim, point)
         wait_for_lock(db, sender)

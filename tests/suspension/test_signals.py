@@ -468,7 +468,7 @@ def test_an_approval_does_not_count_as_one_of_the_signals_that_an_execution_may_
         deliver(db, claim, point, "noise")
     assert approve(db, claim, point, "ok", "2")["resumed"] is True
     assert violations(db) == []
-    db.execute("update ff_exec_input set policy = policy || '{\"max_signals_per_execution\": 1}'")
+    db.execute("update ff_execution set policy = '{\"max_signals_per_execution\": 1}'")
     assert [v["invariant"] for v in violations(db)] == ["signal_limit"]
 
 

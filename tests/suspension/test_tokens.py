@@ -227,7 +227,7 @@ def test_no_token_mac_or_secret_is_in_a_table_an_event_an_error_or_the_log_of_th
             refuse(lambda: deliver(conn, claim, {**point, **again}))
             stored_rows = list(everywhere(conn))
         written = server.log.read_text()
-    assert "ff__bad_token" in written  # the log has what went wrong
+    assert "ff__raise_bad_token" in written  # the log has what went wrong
     needles = [token.split(":")[1] for token in tokens]
     assert len(set(needles)) == 3
     for needle in [*needles, secret, secret[::-1]]:

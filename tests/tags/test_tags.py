@@ -247,9 +247,9 @@ def test_a_search_by_tag_reads_the_tag_index(db, calls):
                p_lane_id => 'default',
                p_tags => jsonb_build_object('order.id', n::text, 'order.kind', 'k')) c"""
     )
-    db.execute("select gin_clean_pending_list('ff_exec_input_tags')")  # as autovacuum does
-    db.execute("analyze ff_exec_input, ff_exec_core")
-    scans = "select pg_stat_get_xact_numscans('ff_exec_input_tags'::regclass)"
+    db.execute("select gin_clean_pending_list('ff_execution_tags')")  # as autovacuum does
+    db.execute("analyze ff_execution")
+    scans = "select pg_stat_get_xact_numscans('ff_execution_tags'::regclass)"
     before = db.execute(scans).fetchone()[0]
     for _ in range(calls):  # more than five: a prepared plan must not forget the tag
         assert len(rows(db, "ff_list_executions", tag_key="order.id", tag_value="1234")) == 1

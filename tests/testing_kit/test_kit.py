@@ -111,7 +111,7 @@ def test_a_task_that_never_comes_to_rest_is_told(app, db, dsn):
 
     with Engine(dsn) as engine:
         restless.enqueue(conn=engine)
-    with pytest.raises(RuntimeError, match="still not done after 20 runs, the last one of 'restless'"):
+    with pytest.raises(RuntimeError, match="work is left after 20 runs, the last one of 'restless'"):
         drain(app, db, most=20)
 
 

@@ -17,21 +17,22 @@ migrate(sys.argv[1], db=DbTree.load(pathlib.Path(sys.argv[2])))
 """
 
 DB = Path(__file__).parents[2] / "db"
+_PARTS = re.compile(r"^(?=create or replace )", re.MULTILINE)
 
 # What an additive release does to tables that everybody is using.
 UP = """\
-alter table ff_exec_core add column later text;
-alter table ff_attempt add column later int not null default 7;
-create index ff_exec_core_later on ff_exec_core (later) where later is not null;
+alter table ff_execution add column later text;
+alter table ff_attempt_past add column later int not null default 7;
+create index ff_execution_later on ff_execution (later) where later is not null;
 create table ff_later (id bigint primary key, said text not null);
 insert into ff_setting (name, value, description) values ('later', '1', 'of a later release');
 """
 DOWN = """\
 delete from ff_setting where name = 'later';
 drop table ff_later;
-drop index ff_exec_core_later;
-alter table ff_attempt drop column later;
-alter table ff_exec_core drop column later;
+drop index ff_execution_later;
+alter table ff_attempt_past drop column later;
+alter table ff_execution drop column later;
 """
 
 # Functions that get one more argument at the end and, unless they return a table, one more column.
@@ -52,19 +53,23 @@ def later(root: Path, number: int = 1, *, longer: tuple[str, ...] = LONGER + HEL
         )
         (root / "migrations" / f"{name}.sql").write_text(up)
         (root / "migrations" / f"{name}.rollback.sql").write_text(down)
-    for path in (root / "functions").rglob("ff_*.sql"):
-        text = path.read_text()
-        if not path.stem.startswith("ff_v_"):
-            text = re.sub(r"\nas \$(\w*)\$", rf"\nas $\1$ -- release {number}\n", text, count=1)
-        if path.stem in longer:
-            text = _longer(text, path.stem)
-        path.write_text(text)
+    for path in (root / "functions").glob("*/*.sql"):
+        path.write_text("".join(_later(part, number, longer) for part in _PARTS.split(path.read_text())))
     return DbTree.load(root)
 
 
 def upgrade(dsn: str, tree: DbTree, number: int) -> None:
     """Applies release `number` after this one, in a process of its own."""
     subprocess.run([sys.executable, "-c", UPGRADE, dsn, str(tree.root), f"999.{number}"], check=True)
+
+
+def _later(text: str, number: int, longer: tuple[str, ...]) -> str:
+    """One function of that release."""
+    defined = re.search(r"^create or replace (?:function|procedure) (\w+)", text, re.MULTILINE)
+    if not defined:
+        return text
+    text = re.sub(r"\nas \$(\w*)\$", rf"\nas $\1$ -- release {number}\n", text)
+    return _longer(text, defined[1]) if defined[1] in longer else text
 
 
 def _longer(text: str, name: str) -> str:

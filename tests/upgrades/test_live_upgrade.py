@@ -116,7 +116,9 @@ def test_live_clients_notice_nothing_of_an_upgrade(db, dsn, releases):
     assert life.created <= stored.keys()
     assert life.done == stored
     assert violations(db) == []
-    assert db.execute("select count(*) from ff_attempt where later is distinct from 7").fetchone() == (0,)
+    assert db.execute("select count(*) from ff_attempt_past where later is distinct from 7").fetchone() == (
+        0,
+    )
 
 
 def replaced(db):

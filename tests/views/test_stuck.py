@@ -248,7 +248,7 @@ def test_what_maintenance_cannot_process(db, clock):
     db.execute(
         "create function test_bad() returns trigger language plpgsql as $$ begin raise 'bad row'; end $$"
     )
-    db.execute("create trigger bad before update on ff_exec_core for each row execute function test_bad()")
+    db.execute("create trigger bad before update on ff_execution for each row execute function test_bad()")
     db.execute("create trigger bad before insert on ff_flow_summary for each row execute function test_bad()")
     clock.advance(1)
     for _ in range(2):
@@ -264,7 +264,7 @@ def test_what_maintenance_cannot_process(db, clock):
     assert delayed["since"].timestamp() * 1000 == pytest.approx(since + 1)
     assert "ff_reconciler_error" in delayed["what_to_do"]
     assert (flows["flow_id"], flows["waiting"]) == (flow_id, 1)
-    db.execute("drop trigger bad on ff_exec_core")
+    db.execute("drop trigger bad on ff_execution")
     db.execute("drop trigger bad on ff_flow_summary")
     clock.advance(10_000)
     one(db, "ff_sweep_delayed")

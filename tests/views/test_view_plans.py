@@ -68,18 +68,28 @@ def scans(plan):
     ]
 
 
-SMALL = {"ff_lane_registry", "ff_event_generation", "ff_worker_registry", "ff_event_family"}
+SMALL = {
+    "ff_lane_registry",
+    "ff_queue",
+    "ff_state_word",
+    "ff_event_generation",
+    "ff_worker_registry",
+    "ff_event_family",
+}
 
 PAGES = {
     "execution by uuid": f"ff_v_execution where execution_uuid = '{ID}'",
     "execution by id and uuid": f"ff_v_execution where execution_uuid = right('{{fp:114}}:{ID}', 36)::uuid",
-    "newest executions": "ff_v_execution order by created_at desc limit 20",
-    "newest executions of a lane": "ff_v_execution where lane_id = 'two' order by created_at desc limit 20",
-    "executions since": "ff_v_execution where created_at > '2999-01-01' order by created_at limit 20",
-    "ready on a lane": "ff_v_execution where lane_id = 'one' and blocking_reason = 'waiting_for_worker'"
-    " and not flow_stopped order by lane_id limit 20",
+    "newest executions": "ff_v_execution order by execution_uuid desc limit 20",
+    "newest executions of a lane": "ff_v_execution where lane_id = 'two' order by execution_uuid desc limit 20",
+    "executions since": "ff_v_execution where execution_uuid > 'f0000000-0000-7000-8000-000000000000'"
+    " order by execution_uuid limit 20",
+    "ready on a lane": "ff_v_execution where ready_on = 'one' limit 20",
+    "ready on a lane that has little": "ff_v_execution where ready_on = 'three'",
+    "delayed on a lane": "ff_v_execution where lane_id = 'one' and timed and public_state = 'delayed'",
+    "running on a lane": "ff_v_execution where lane_id = 'three' and timed and ownership_state = 'leased'",
     "members of a flow": f"ff_v_execution where flow_id = '{ID}'",
-    "by tag": """ff_v_execution where tags @> '{"team.name": "x"}' and tags <> '{}'""",
+    "by tag": """ff_v_execution where tags @> '{"team.name": "x"}'""",
     "attempts of an execution": f"ff_v_attempt where execution_uuid = '{ID}'",
     "suspension by id": f"ff_v_suspension where suspension_id = '{ID}'",
     "suspensions of an execution": f"ff_v_suspension where execution_uuid = '{ID}' order by suspension_no",
@@ -102,18 +112,19 @@ def test_a_page_reads_no_table_as_a_whole(db, crowd, plan):
 def test_an_execution_is_found_by_the_primary_key(db, crowd, plan):
     found = scans(plan(f"select * from ff_v_execution where execution_uuid = '{uuid.uuid4()}'"))
     assert {(name, index) for name, _, index, _ in found} <= {
-        ("ff_exec_core", "ff_exec_core_pkey"),
-        ("ff_exec_input", "ff_exec_input_pkey"),
+        ("ff_execution", "ff_execution_pkey"),
+        ("ff_state_word", "ff_state_word_pkey"),
+        ("ff_queue", "ff_queue_pkey"),
     }
 
 
 def test_the_newest_page_is_read_from_the_end_of_the_index_without_a_sort(db, crowd, plan):
-    found = plan("select * from ff_v_execution order by created_at desc limit 20")
+    found = plan("select * from ff_v_execution order by execution_uuid desc limit 20")
     assert "Sort" not in {node["Node Type"] for node in nodes(found)}
     assert [
         (node["Scan Direction"], node["Actual Rows"])
         for node in nodes(found)
-        if node.get("Index Name") == "ff_exec_input_created"
+        if node.get("Index Name") == "ff_execution_pkey"
     ] == [("Backward", 20)]
 
 
@@ -133,7 +144,7 @@ def test_what_is_open_is_found_among_what_is_not(db, crowd, plan):
 def test_an_id_as_text_is_found_by_an_index_if_there_is_one(db, crowd, plan):
     """The index that docs/dba.md offers to those who search by the text."""
     db.execute(
-        "create index on ff_exec_input using hash"
+        "create index on ff_execution using hash"
         " (('{fp:' || get_byte(uuid_send(execution_id), 15)::text || '}:' || execution_id::text))"
     )
     eid = create(db, "one")
@@ -182,31 +193,37 @@ def test_all_that_is_stuck_is_found_without_reading_what_is_not(db, crowd, clock
 
 
 def test_the_first_in_line_is_found_by_a_probe_however_long_the_line_is(db, crowd, clock, plan):
-    """Of each lane and set of capabilities; of the inputs, none but theirs is read. Plans are those of large tables."""
+    """Of each queue. Plans are those of large tables."""
     create(db, "one", policy={"quota_policy_id": quota(db)})
     clock.advance(10**6)
     db.execute("set enable_bitmapscan = off")
     db.execute("set enable_sort = off")
     found = plan("select * from ff_v_stuck where kind = 'no_worker'")
-    assert {name for name, _, _, _ in scans(found)} >= {"ff_exec_input", "ff_exec_core"}
-    heads = len(
-        table(
-            db, "select distinct lane_id, limited, caps_key from ff_exec_core where public_state = 'waiting'"
-        )
+    queues = len(table(db, "select from ff_queue"))
+    heads = len(table(db, "select distinct ready_in from ff_execution where ready_in is not null"))
+    read = sum(
+        node["Actual Rows"] * node["Actual Loops"]
+        for node in nodes(found)
+        if node.get("Index Name") == "ff_execution_ready"
     )
-    read = {
-        index: sum(
-            node["Actual Rows"] * node["Actual Loops"]
-            for node in nodes(found)
-            if node.get("Index Name") == index
-        )
-        for index in ("ff_exec_input_pkey", "ff_exec_core_ready")
-    }
-    assert 0 < read["ff_exec_input_pkey"] <= heads
-    # Of each the next one and the first in line; and all are counted. A walk ends with a probe that finds nothing,
-    # which looks like a row before version 18: the rows per probe are rounded there.
+    # Of each the first in line; and all are counted. A probe that finds nothing looks like a row before version 18: the
+    # rows per probe are rounded there.
     waiting = len(table(db, "select from ff_exec_core where public_state = 'waiting'"))
-    assert heads + waiting <= read["ff_exec_core_ready"] <= 2 * (heads + 1) + waiting
+    assert heads + waiting <= read <= 2 * queues + waiting
+
+
+def test_the_oldest_of_a_lane_is_found_by_a_probe_of_each_priority(db, crowd, plan):
+    for n in range(100):
+        create(db, "four", priority=n % 4)
+    db.execute("set enable_bitmapscan = off")
+    db.execute("set enable_sort = off")
+    found = plan("select ready, oldest_ready_at from ff_v_lane_stats where lane_id = 'four'")
+    read = [
+        node["Actual Rows"] * node["Actual Loops"]
+        for node in nodes(found)
+        if node.get("Index Name") == "ff_execution_ready"
+    ]
+    assert 100 + 4 <= sum(read) <= 100 + 6  # all are counted; a walk ends with a probe that finds nothing
 
 
 def quota(db):
@@ -217,7 +234,9 @@ def quota(db):
 def test_the_rate_of_a_lane_reads_a_bounded_number_of_events(db, crowd, plan):
     db.execute("set enable_bitmapscan = off")
     found = plan("select * from ff_v_lane_stats")
-    (events,) = [node for node in nodes(found) if node.get("Relation Name") == "ff_event_log"]
-    assert events["Index Name"] == "ff_event_log_pkey"
-    assert events["Scan Direction"] == "Backward"
-    assert events["Actual Rows"] <= 10_000
+    scanned = [node for node in nodes(found) if node.get("Relation Name") == "ff_event_log"]
+    assert scanned
+    for events in scanned:
+        assert events["Index Name"] == "ff_event_log_pkey"
+        assert events["Scan Direction"] == "Backward"
+        assert events["Actual Rows"] <= 10_000

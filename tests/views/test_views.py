@@ -69,7 +69,7 @@ def test_executions_are_paged_by_time(db, clock):
     for _ in range(5):
         made.append(create(db))
         clock.advance(1)
-    query = "select execution_id from ff_v_execution order by created_at desc limit 3"
+    query = "select execution_id from ff_v_execution order by execution_uuid desc limit 3"
     assert [row["execution_id"] for row in table(db, query)] == made[:1:-1]
 
 
@@ -188,7 +188,7 @@ def test_the_tables_of_the_engine_and_their_state(db, connect):
         " and relnamespace = 'ff'::regnamespace",
     )
     assert set(seen) == {row["relname"] for row in tables}
-    core = seen["ff_exec_core"]
+    core = seen["ff_execution"]
     assert core["updates"] == 150
     assert 50 <= core["dead_tuples"] <= 150
     assert 0.3 <= core["hot_ratio"] <= 0.4  # the renewals
@@ -196,9 +196,9 @@ def test_the_tables_of_the_engine_and_their_state(db, connect):
     assert seen["ff_schema_state"]["vacuum_threshold"] >= 50
     assert core["table_bytes"] > 0
     assert core["index_bytes"] > 0
-    assert "fillfactor=80" in core["settings"]
-    db.execute("vacuum analyze ff_exec_core")
-    assert table(db, "select dead_tuples, last_vacuum from ff_v_bloat where table_name = 'ff_exec_core'")[0][
+    assert "fillfactor=70" in core["settings"]
+    db.execute("vacuum analyze ff_execution")
+    assert table(db, "select dead_tuples, last_vacuum from ff_v_bloat where table_name = 'ff_execution'")[0][
         "last_vacuum"
     ]
 

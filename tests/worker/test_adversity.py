@@ -86,8 +86,8 @@ def test_whatever_a_task_raises_it_ends_failed_and_the_worker_goes_on(app, work,
 
 
 def test_a_result_that_cannot_be_stored_fails_the_task_for_good(app, work, monkeypatch):
-    monkeypatch.setattr(finisher, "LARGEST", 1000)
-    monkeypatch.setattr(finisher, "MOST_BYTES", 500)
+    monkeypatch.setattr(finisher, "MAX_RESULT_BYTES", 1000)
+    monkeypatch.setattr(finisher, "MAX_BATCH_BYTES", 500)
 
     @app.task(retry=Fixed(max=3, delay_ms=0))
     def large() -> bytes:
@@ -118,7 +118,7 @@ def test_a_result_above_the_limit_of_the_database_fails_the_task_for_good(app, w
 
 
 def test_large_results_go_in_several_calls(app, work, monkeypatch, db):
-    monkeypatch.setattr(finisher, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(finisher, "MAX_BATCH_BYTES", 100_000)
     sizes = []
     call = finisher.Finisher._complete
 
@@ -230,7 +230,7 @@ def test_a_renewal_that_is_refused_because_the_task_has_just_paused_means_nothin
         def call(*args, **kwargs):
             answer = verb(*args, **kwargs)
             for _ in range(2):  # the first may have begun before
-                worker._keeper.poke()
+                worker._renewer.renew_now()
                 until(lambda wanted=renewals.calls + 1: renewals.calls >= wanted)
             met.append(verb.__name__)
             return answer
@@ -305,7 +305,7 @@ def test_an_interrupt_and_a_shield_do_not_meet_half_way():
         thread.join(0.2)  # it cannot end yet
         waiting.append(thread)
 
-    run.interrupt, run.recall = interrupt, lambda: recalled.append(True)
+    run.interrupt, run.clear_interrupt = interrupt, lambda: recalled.append(True)
     run.lose("lease_revoked")
     run.lose("lease_expired")
     waiting[0].join(90)
@@ -432,9 +432,9 @@ def test_large_work_is_not_claimed_far_ahead():
         return run
 
     state = State(16, 500)
-    state.learn([ran(100) for _ in range(20)])
+    state.adjust_ahead([ran(100) for _ in range(20)])
     assert state.ahead == 500
-    state.learn([ran(1_000_000) for _ in range(20)])
+    state.adjust_ahead([ran(1_000_000) for _ in range(20)])
     assert state.ahead == 32
 
 
@@ -582,7 +582,7 @@ def test_an_execution_that_somebody_holds_does_not_keep_the_other_leases_from_be
     blocker.execute(locked(handles[3]))
     until(lambda: told)
     began = worker._state.counters.renewed
-    worker._keeper.poke()
+    worker._renewer.renew_now()
     until(lambda: worker._state.counters.renewed >= began + 7)
     assert told == [3]
     go.set()

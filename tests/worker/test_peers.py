@@ -9,11 +9,11 @@ import psycopg
 import pytest
 
 from pyff import Ctx, TaskCancelled, Worker
-from pyff.worker import keeper, ticker
 from pyff.worker import peers as module
-from pyff.worker.link import Link, Patience
+from pyff.worker import renewer, ticker
+from pyff.worker.link import Link, RetryPauses
 from pyff.worker.peers import Peers
-from pyff.worker.statements import HOLD
+from pyff.worker.statements import TAKE_LOCK
 from pyff.worker.ticker import Ticker
 from tests.pgbouncer import pooled
 from tests.sql import create, one, rows, table, violations
@@ -41,7 +41,7 @@ def register(engine, connect):
         sessions = {}
         for name in names:
             sessions[name] = connect()
-            sessions[name].execute(HOLD, {"instance_id": "session-" + name})
+            sessions[name].execute(TAKE_LOCK, {"instance_id": "session-" + name})
             engine.register_worker("host", "session-" + name, ["default"])
         return sessions
 
@@ -63,12 +63,12 @@ def watcher(dsn):
 
 @pytest.fixture
 def pair(register, watcher, connect):
-    """a looks at b, whose session can be ended."""
+    """a rechecks at b, whose session can be ended."""
     db = connect()
     session = register("a", "b")["b"]
     pid = session.info.backend_pid
     peers = watcher("a")
-    peers.look()
+    peers.check()
 
     def end():
         session.close()
@@ -95,10 +95,10 @@ def test_leases_of_a_worker_whose_session_ended_are_revoked_after_a_while(pair, 
     eid = create(db)
     assert take(db, "b")
     end()
-    peers.look()
+    peers.check()
     assert registered(db) == ["a", "b"]
     monkeypatch.setattr(module, "GRACE_S", 0.0)
-    peers.look()
+    peers.check()
     assert registered(db) == ["a"]
     found = one(db, "ff_describe_execution", execution_id=eid)
     assert (found["ownership_state"], found["lease_revoke_reason"]) == ("lease_revoked", "worker_dead")
@@ -109,13 +109,13 @@ def test_leases_of_a_worker_whose_session_ended_are_revoked_after_a_while(pair, 
 def test_a_worker_that_holds_its_lock_again_lives(pair, monkeypatch, connect):
     db, peers, end = pair
     end()
-    peers.look()
+    peers.check()
     again = connect()
-    again.execute(HOLD, {"instance_id": "session-b"})
+    again.execute(TAKE_LOCK, {"instance_id": "session-b"})
     monkeypatch.setattr(module, "GRACE_S", 0.0)
-    peers._bury("session-b")
+    peers._mark_dead("session-b")
     for _ in range(3):
-        peers.look()
+        peers.check()
     assert registered(db) == ["a", "b"]
 
 
@@ -127,7 +127,7 @@ def test_a_worker_that_holds_no_lock_by_its_name_is_left_to_its_leases(
     engine.register_worker(worker_id="host", worker_instance_id="b", lanes=["default"])
     peers = watcher("a")
     for _ in range(3):
-        peers.look()
+        peers.check()
     assert registered(connect()) == ["b", "a"]
 
 
@@ -139,11 +139,11 @@ def test_who_has_lost_its_own_session_waits_for_others_to_come_back(pair, monkey
     end()
     peers._link.drop()
     for _ in range(3):
-        peers.look()
+        peers.check()
     assert registered(db) == ["a", "b"]
     monkeypatch.setattr(module, "RETURN_S", 0.0)
     peers._trust_from = 0.0
-    peers.look()
+    peers.check()
     assert registered(db) == ["a"]
 
 
@@ -153,7 +153,7 @@ def test_nobody_is_taken_for_dead_while_the_server_is_young(pair, monkeypatch):
     monkeypatch.setattr(module, "RETURN_S", 1_000_000.0)
     end()
     for _ in range(3):
-        peers.look()
+        peers.check()
     assert registered(db) == ["a", "b"]
 
 
@@ -164,26 +164,26 @@ def test_each_looks_at_those_that_come_next_and_the_list_is_a_ring(db, register,
         session.execute("select pg_advisory_unlock_all()")
     for name, near in {"a": "bcd", "d": "aef", "e": "abf", "f": "abc"}.items():
         peers = watcher(name)
-        peers.look()
+        peers.check()
         assert sorted(peers._suspects) == [f"session-{n}" for n in near], name
     monkeypatch.setattr(module, "NEIGHBOURS", 20)
-    peers.look()
+    peers.check()
     assert len(peers._suspects) == 5
 
 
 def test_work_of_the_dead_that_somebody_holds_is_tried_again(pair, monkeypatch, connect, caplog):
     db, peers, end = pair
     monkeypatch.setattr(module, "GRACE_S", 0.0)
-    monkeypatch.setattr(module, "PATIENCE_MS", 50)
+    monkeypatch.setattr(module, "LOCK_TIMEOUT_MS", 50)
     eid = create(db)
     take(db, "b")
     end()
     with connect(autocommit=False) as other:
         other.execute("select from ff_exec_core where true for update")
-        peers.look()
-        assert "its work cannot be had" in caplog.text
+        peers.check()
+        assert "its leases cannot be revoked" in caplog.text
         other.rollback()
-    peers.look()
+    peers.check()
     assert registered(db) == ["a"]
     assert one(db, "ff_describe_execution", execution_id=eid)["ownership_state"] == "lease_revoked"
 
@@ -195,11 +195,11 @@ def test_one_of_those_who_noticed_does_it(pair, connect):
         other.execute(
             "select pg_advisory_xact_lock(hashtextextended('pyff worker session-b', 0))"
         )  # is at it
-        peers._bury("session-b")
+        peers._mark_dead("session-b")
         assert registered(db) == ["a", "b"]
         other.rollback()
-    peers._bury("session-b")
-    peers._bury("session-b")
+    peers._mark_dead("session-b")
+    peers._mark_dead("session-b")
     assert registered(db) == ["a"]
     assert len(table(db, "select from ff_event where event_type = 'marked_dead'")) == 1
 
@@ -233,14 +233,14 @@ def test_a_worker_whose_session_was_ended_makes_another_one_and_keeps_its_work(a
 
 
 def test_a_session_that_was_ended_is_made_again_before_others_notice(app, work, db):
-    """However long its leases are, it looks after its session many times in the time that others wait."""
+    """However long its leases are, it rechecks after its session many times in the time that others wait."""
     worker = work(lease_ttl_ms=3_600_000, lanes=["default"])
-    pauses, wait = [], worker._keeper._poked.wait
-    worker._keeper._poked.wait = lambda seconds: pauses.append(seconds) or wait(seconds)
+    pauses, wait = [], worker._renewer._wake.wait
+    worker._renewer._wake.wait = lambda seconds: pauses.append(seconds) or wait(seconds)
     (pid,) = holders(db, worker)
     db.execute("select pg_terminate_backend(%s)", [pid])
     until(lambda: holders(db, worker) not in ([], [pid]) and pauses)
-    assert max(pauses) <= keeper.ATTEND_S < module.GRACE_S / 4
+    assert max(pauses) <= renewer.CHECK_SESSION_S < module.GRACE_S / 4
 
 
 def test_behind_a_pooler_no_lock_is_held_and_the_name_says_so(app, dsn, db):
@@ -258,7 +258,7 @@ def test_a_fork_does_not_keep_the_lock(app, work, db):
     child = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
     child.start()
     try:
-        worker._links["renew"].forsake()  # as if the process ended: nothing is said to the server
+        worker._links["renew"].close_in_child()  # as if the process ended: nothing is said to the server
         until(lambda: pid not in holders(db, worker))
         assert child.is_alive()
     finally:
@@ -326,11 +326,11 @@ def test_maintenance_goes_on_where_nobody_may_look_at_others(app, work, db, monk
     def refuse(self):
         raise psycopg.errors.InsufficientPrivilege("no")
 
-    monkeypatch.setattr(Peers, "look", refuse)
+    monkeypatch.setattr(Peers, "check", refuse)
     worker = work(lanes=["default"])
     before = worker._links["maintain"].calls
     until(lambda: worker._links["maintain"].calls > before + 1)
-    assert caplog.text.count("cannot look after other workers") == 1
+    assert caplog.text.count("cannot check other workers") == 1
 
 
 def test_others_are_looked_after_where_maintenance_fails(pair, dsn, monkeypatch):
@@ -338,11 +338,11 @@ def test_others_are_looked_after_where_maintenance_fails(pair, dsn, monkeypatch)
     monkeypatch.setattr(ticker, "TICK", "select 1 / 0")
     monkeypatch.setattr(module, "GRACE_S", 0.0)
     other = Ticker(peers._link, peers, lambda: True, every_s=0.01)
-    other._ticking.patience = Patience(600.0)
+    other._tick_job.pauses = RetryPauses(600.0)
     thread = threading.Thread(target=other.serve)
     thread.start()
     try:
-        until(lambda: other._ticking.patience.failures)
+        until(lambda: other._tick_job.pauses.failures)
         end()
         until(lambda: registered(db) == ["a"])
     finally:

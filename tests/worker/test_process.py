@@ -166,12 +166,12 @@ def test_every_process_is_an_instance_of_its_own(shop, start, db):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["nowhere:app"], 1, "there is no module nowhere"),
+        (["nowhere:app"], 1, "module nowhere not found"),
         (["shop_tasks:nothing"], 1, "is not an App"),
-        ([":app"], 1, "is not the name of a module"),
-        ([""], 1, "is not the name of a module"),
-        (["..shop_tasks:app"], 1, "is not the name of a module"),
-        (["./shop_tasks.py:app"], 1, "is not the name of a module"),
+        ([":app"], 1, "is not a module name"),
+        ([""], 1, "is not a module name"),
+        (["..shop_tasks:app"], 1, "is not a module name"),
+        (["./shop_tasks.py:app"], 1, "is not a module name"),
         (["shop_tasks:app", "--dsn", "host=/nowhere"], 4, "cannot connect to the database"),
         (["shop_tasks:app", "--dsn", "postgresql://u:hidden@[half"], 4, "is malformed"),
         (["shop_tasks:app", "--listen-dsn", "postgresql://u:hidden@[half"], 4, "is malformed"),

@@ -178,7 +178,7 @@ def test_an_idle_worker_hears_of_new_work_before_it_polls(app, work, engine):
 
 
 def test_what_becomes_due_is_not_left_to_the_next_poll(app, work, engine):
-    """Retries and sleeps ring nobody. The worker that knows of them looks in time."""
+    """Retries and sleeps send no notification. The worker that schedules them polls in time."""
     tried = []
 
     @app.task(retry=Fixed(max=1, delay_ms=150))
@@ -271,6 +271,7 @@ def test_a_payload_that_does_not_decode_is_put_off_and_goes_on_after_a_rollback(
     second.stop()
     for handle in handles:
         assert handle.state() == "delayed"
+        assert [step.name for step in engine.read_steps(handle.execution_id)][-1] == "pyff:wait:approval"
         handle.cancel()
         engine.replay_execution(handle.execution_id)
     app.tasks.clear()
@@ -530,13 +531,13 @@ def test_a_task_whose_lease_cannot_be_renewed_is_stopped_by_the_worker_itself(ap
             raise
 
     worker = work(lease_ttl_ms=900, listen=False)
-    keeper_call = worker._links["renew"].call
+    renew_call = worker._links["renew"].call
     worker._links["renew"].call = lambda sql, arguments: time.sleep(0.2) or []
     spins.enqueue()
     begun.wait(90)
     until(lambda: told)
     assert len(told) == 1
-    worker._links["renew"].call = keeper_call
+    worker._links["renew"].call = renew_call
     until(lambda: worker.health().lost == 1)
 
 
@@ -806,8 +807,8 @@ def test_a_call_that_gets_no_answer_is_given_up(app, work, connect):
     aborted = worker._links["claim"].connected
     blocker.execute("lock table ff_lane_registry in access exclusive mode")
     worker._watch._call_timeout_s = 0.3
-    worker._rung_all()
-    until(lambda: worker._claimer._patience.failures > 0)
+    worker._notify_all_lanes()
+    until(lambda: worker._claimer._pauses.failures > 0)
     worker._watch._call_timeout_s = 30.0
     blocker.rollback()
     assert handle.result(90) == 1

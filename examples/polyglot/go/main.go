@@ -1,4 +1,4 @@
-// An invoice that waits for its payment, in Go with pgx. ../README.md says how to run it.
+// An invoice that waits for its payment, in Go with pgx. See ../README.md for how to run it.
 package main
 
 import (
@@ -38,16 +38,16 @@ type lease struct {
 	Payload             []byte
 }
 
-// next claims the oldest invoice. pgx.ErrNoRows says that there is none.
+// next claims the oldest invoice. It returns pgx.ErrNoRows if there is none.
 func next(ctx context.Context, conn *pgx.Conn) (l lease, err error) {
-	// An instance is one process: never give two of them the same name.
+	// An instance is one process: use a unique name for each.
 	args := pgx.NamedArgs{"lane": lane, "worker": "booker", "instance": fmt.Sprintf("booker-%d", os.Getpid())}
 	err = conn.QueryRow(ctx, claim, args).
 		Scan(&l.Handle, &l.HandleKind, &l.AttemptIndex, &l.LeaseEpoch, &l.Expires, &l.Payload)
 	return l, err
 }
 
-// sqlState is the SQLSTATE of an error. A PgError has the json in Detail and what to do in Hint, too.
+// sqlState is the SQLSTATE of an error. A PgError also has Detail (json) and Hint.
 func sqlState(err error) string {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
@@ -68,7 +68,7 @@ func run(ctx context.Context) error {
 	}
 	defer outsider.Close(ctx)
 
-	// Somebody submits work. The key makes a repetition harmless.
+	// Submit work. The key makes a repetition harmless.
 	invoice := pgx.NamedArgs{"lane": lane, "payload": []byte("invoice 42"), "key": lane + "/42"}
 	var executionID, sameID, outcome, state string
 	if err := conn.QueryRow(ctx, create, invoice).Scan(&executionID, &outcome, &state); err != nil {
@@ -80,7 +80,7 @@ func run(ctx context.Context) error {
 	}
 	fmt.Println("create again:", outcome, sameID == executionID)
 
-	// A worker takes it under a lease, and renews the lease while it works.
+	// A worker claims it under a lease, and renews the lease while it works.
 	first, err := next(ctx, conn)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func run(ctx context.Context) error {
 	}
 	fmt.Println("renew:", epoch, expires >= first.Expires)
 
-	// Now it must wait: it gives the lease up, and gets a token for whoever may answer.
+	// Suspend: this releases the lease and returns a token for the sender of the signal.
 	var waitpointID, token string
 	pause := pgx.NamedArgs{"handle": first.Handle, "condition": paid}
 	if err := conn.QueryRow(ctx, suspend, pause).Scan(&outcome, &waitpointID, &token); err != nil {
@@ -104,7 +104,7 @@ func run(ctx context.Context) error {
 	}
 	fmt.Println("claim: nothing")
 
-	// The outsider has a login that may deliver signals and nothing else, and the token.
+	// The outsider has the token, and a login that may only deliver signals.
 	_, err = outsider.Exec(ctx, "select * from ff_list_executions()")
 	fmt.Println("outsider looks:", sqlState(err))
 	signal := pgx.NamedArgs{"execution_id": executionID, "waitpoint_id": waitpointID, "payload": []byte("100 euros")}
@@ -116,7 +116,7 @@ func run(ctx context.Context) error {
 	}
 	fmt.Println("outsider signals:", outcome, state)
 
-	// Any worker goes on with the same attempt, under a new lease.
+	// Any worker continues the same attempt, under a new lease.
 	second, err := next(ctx, conn)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func run(ctx context.Context) error {
 	}
 	fmt.Println("signal:", name, string(payload))
 
-	// The first handle is worth nothing now.
+	// The first handle is no longer valid.
 	_, err = conn.Exec(ctx, renew, pgx.NamedArgs{"handle": first.Handle})
 	fmt.Println("renew with the old handle:", sqlState(err))
 

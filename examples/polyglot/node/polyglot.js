@@ -1,4 +1,4 @@
-// An invoice that waits for its payment, in JavaScript with pg. ../README.md says how to run it.
+// An invoice that waits for its payment, in JavaScript with pg. See ../README.md for how to run it.
 import pg from "pg";
 
 const LANE = "invoices-node";
@@ -11,7 +11,7 @@ async function call(client, name, args = {}) {
   return rows[0];
 }
 
-/** The SQLSTATE that a call fails with. The error has the json in `detail` and what to do in `hint`, too. */
+/** The SQLSTATE that a call fails with. The error also has the json DETAIL in `detail` and the HINT in `hint`. */
 const refusal = (promise) => promise.then(() => "none", (error) => error.code);
 
 const client = new pg.Client(process.env.PYFF_DSN);
@@ -19,22 +19,22 @@ const outsider = new pg.Client(process.env.PYFF_SENDER_DSN);
 await client.connect();
 await outsider.connect();
 
-// Somebody submits work. The key makes a repetition harmless. Bytes are Buffers, jsonb is any object.
+// Submit work. The key makes a repetition harmless. Bytes are Buffers, jsonb is any object.
 const invoice = { p_lane_id: LANE, p_payload: Buffer.from("invoice 42"), p_idempotency_key: `${LANE}/42` };
 const created = await call(client, "ff_create_execution", invoice);
 console.log("create:", created.outcome, created.public_state);
 const again = await call(client, "ff_create_execution", invoice);
 console.log("create again:", again.outcome, again.execution_id === created.execution_id);
 
-// A worker takes it under a lease, and renews the lease while it works. An instance is one process: never give two of
-// them the same name. pg returns a bigint as a string.
+// A worker claims it under a lease, and renews the lease while it works. An instance is one process; use a
+// unique name for each. pg returns a bigint as a string.
 const worker = { p_lane_id: LANE, p_worker_id: "booker", p_worker_instance_id: `booker-${process.pid}` };
 const first = await call(client, "ff_claim", worker);
 console.log("claim:", first.handle_kind, first.attempt_index, first.lease_epoch, first.payload.toString());
 const renewed = await call(client, "ff_renew", { p_handle: first.handle });
 console.log("renew:", renewed.lease_epoch, BigInt(renewed.lease_expires_at_ms) >= BigInt(first.lease_expires_at_ms));
 
-// Now it must wait: it gives the lease up, and gets a token for whoever may answer.
+// Suspend: this releases the lease and returns a token for the sender of the signal.
 const point = await call(client, "ff_suspend", {
   p_handle: first.handle,
   p_condition: PAID,
@@ -44,7 +44,7 @@ const point = await call(client, "ff_suspend", {
 console.log("suspend:", point.outcome);
 console.log("claim:", (await call(client, "ff_claim", worker)) ?? "nothing");
 
-// The outsider has a login that may deliver signals and nothing else, and the token.
+// The outsider has the token, and a login that may only deliver signals.
 console.log("outsider looks:", await refusal(call(outsider, "ff_list_executions")));
 const signal = { p_execution_id: created.execution_id, p_waitpoint_id: point.waitpoint_id, p_signal_name: "paid" };
 const forged = { ...signal, p_waitpoint_token: "key-1:forged" };
@@ -56,13 +56,13 @@ const heard = await call(outsider, "ff_deliver_signal", {
 });
 console.log("outsider signals:", heard.outcome, heard.public_state);
 
-// Any worker goes on with the same attempt, under a new lease.
+// Any worker continues the same attempt, under a new lease.
 const second = await call(client, "ff_claim", worker);
 console.log("claim:", second.handle_kind, second.attempt_index, second.lease_epoch);
 const answer = await call(client, "ff_observe_signals", { p_handle: second.handle });
 console.log("signal:", answer.signal_name, answer.payload.toString());
 
-// The first handle is worth nothing now.
+// The first handle is no longer valid.
 console.log("renew with the old handle:", await refusal(call(client, "ff_renew", { p_handle: first.handle })));
 
 const result = { p_handle: second.handle, p_result: Buffer.from("booked") };

@@ -70,7 +70,7 @@ begin
     loop
         execute format('comment on function %s is %L', v_old.oid::regprocedure,
                        'Internal. ' || regexp_replace(
-                           rtrim(coalesce(substring(p_file from '^(?:--[^\n]*\n)+'), ''), E'\n'), '^-- ?', '', 'gn'));
+                           rtrim(coalesce(substring(p_file from '^\n*((?:--[^\n]*\n)+)'), ''), E'\n'), '^-- ?', '', 'gn'));
     end loop;
     -- A changed list of arguments makes a second function. CREATE OR REPLACE always writes a new row version,
     -- so the row that is still the same is the old one.

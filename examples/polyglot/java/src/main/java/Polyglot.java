@@ -7,7 +7,7 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.util.UUID;
 
-/** An invoice that waits for its payment, in Java with JDBC. ../README.md says how to run it. */
+/** An invoice that waits for its payment, in Java with JDBC. See ../README.md for how to run it. */
 public final class Polyglot {
     private static final String LANE = "invoices-java";
 
@@ -52,7 +52,7 @@ public final class Polyglot {
     }
 
     private static Lease claim(Connection connection) throws SQLException {
-        // An instance is one process: never give two of them the same name.
+        // An instance is one process: use a unique name for each.
         return call(connection, CLAIM,
                 row -> new Lease(row.getString("handle"), row.getString("handle_kind"), row.getInt("attempt_index"),
                         row.getLong("lease_epoch"), row.getLong("lease_expires_at_ms"), row.getBytes("payload")),
@@ -63,7 +63,7 @@ public final class Polyglot {
         return row.getString(1) + " " + row.getString(2);
     }
 
-    /** The SQLSTATE that a call fails with. PSQLException.getServerErrorMessage() has the DETAIL and the HINT, too. */
+    /** The SQLSTATE that a call fails with. PSQLException.getServerErrorMessage() also has the DETAIL and the HINT. */
     private static String refusal(Connection connection, String sql, Object... arguments) {
         try {
             call(connection, sql, row -> null, arguments);
@@ -81,7 +81,7 @@ public final class Polyglot {
         return new String(bytes, StandardCharsets.UTF_8);
     }
 
-    /** JDBC has URLs of its own; here they come from the one that the other languages use. */
+    /** Converts the URL that the other languages use into a JDBC URL. */
     private static Connection connect(String variable) throws SQLException {
         URI uri = URI.create(System.getenv(variable));
         String[] login = uri.getUserInfo().split(":", 2);
@@ -91,7 +91,7 @@ public final class Polyglot {
 
     public static void main(String[] args) throws SQLException {
         try (Connection connection = connect("PYFF_DSN"); Connection outsider = connect("PYFF_SENDER_DSN")) {
-            // Somebody submits work. The key makes a repetition harmless.
+            // Submit work. The key makes a repetition harmless.
             Object[] invoice = {LANE, bytes("invoice 42"), LANE + "/42"};
             String executionId = call(connection, CREATE, row -> {
                 System.out.println("create: " + row.getString("outcome") + " " + row.getString("public_state"));
@@ -100,32 +100,32 @@ public final class Polyglot {
             System.out.println("create again: " + call(connection, CREATE,
                     row -> row.getString("outcome") + " " + row.getString("execution_id").equals(executionId), invoice));
 
-            // A worker takes it under a lease, and renews the lease while it works.
+            // A worker claims it under a lease, and renews the lease while it works.
             Lease first = claim(connection);
             System.out.printf("claim: %s %d %d %s%n", first.kind, first.attempt, first.epoch, text(first.payload));
             System.out.println("renew: " + call(connection, RENEW, row -> row.getLong("lease_epoch") + " "
                     + (row.getLong("lease_expires_at_ms") >= first.expiresAtMs), first.handle));
 
-            // Now it must wait: it gives the lease up, and gets a token for whoever may answer.
+            // Suspend: this releases the lease and returns a token for the sender of the signal.
             Waitpoint point = call(connection, SUSPEND, row -> new Waitpoint(row.getString("outcome"),
                     row.getObject("waitpoint_id", UUID.class), row.getString("waitpoint_token")), first.handle);
             System.out.println("suspend: " + point.outcome);
             System.out.println("claim: " + (claim(connection) == null ? "nothing" : "something"));
 
-            // The outsider has a login that may deliver signals and nothing else, and the token.
+            // The outsider has the token, and a login that may only deliver signals.
             System.out.println("outsider looks: " + refusal(outsider, "select * from ff_list_executions()"));
             System.out.println("outsider forges: "
                     + refusal(outsider, DELIVER, executionId, point.id, "key-1:forged", bytes("")));
             System.out.println("outsider signals: " + call(outsider, DELIVER, Polyglot::two,
                     executionId, point.id, point.token, bytes("100 euros")));
 
-            // Any worker goes on with the same attempt, under a new lease.
+            // Any worker continues the same attempt, under a new lease.
             Lease second = claim(connection);
             System.out.printf("claim: %s %d %d%n", second.kind, second.attempt, second.epoch);
             System.out.println("signal: " + call(connection, OBSERVE,
                     row -> row.getString("signal_name") + " " + text(row.getBytes("payload")), second.handle));
 
-            // The first handle is worth nothing now.
+            // The first handle is no longer valid.
             System.out.println("renew with the old handle: " + refusal(connection, RENEW, first.handle));
 
             for (String what : new String[] {"complete: ", "complete again: "}) {

@@ -1,0 +1,47 @@
+create or replace function ff_read_signal_events(
+    p_after text default null,
+    p_limit int default 256,
+    p_namespace text default null,
+    p_tags jsonb default null,
+    p_execution_id text default null,
+    p_event_types text[] default null,
+    p_partition int default null,
+    p_max_scan int default 10000,
+    p_watermark boolean default false
+) returns table (
+    cursor text,
+    event_id bigint,
+    event_type text,
+    execution_id text,
+    flow_id uuid,
+    lane_id text,
+    namespace text,
+    tags jsonb,
+    occurred_at_ms bigint,
+    suspension_id uuid,
+    waitpoint_id uuid,
+    signal_id uuid,
+    source_type text,
+    source_identity text,
+    effect text,
+    details jsonb
+)
+language plpgsql stable security definer
+as $$
+begin
+    return query
+        select x.cursor, x.event_id, x.event_type, x.execution_id, x.flow_id, x.lane_id, x.namespace, x.tags,
+               x.occurred_at_ms, x.suspension_id, x.waitpoint_id, x.signal_id, x.source_type,
+               x.source_identity, x.effect, x.details
+          from @extschema@.ff_read_events('signal', p_after, p_limit, p_namespace, p_tags, p_execution_id,
+                              p_event_types, p_partition, p_max_scan, p_watermark) x;
+end
+$$;
+
+comment on function ff_read_signal_events(text, int, text, jsonb, text, text[], int, int, boolean) is
+$$Accepted signals: ff_read_events of the family signal, with its columns.
+
+Outcomes: event_type = delivered | watermark
+Outcomes: effect = buffered | appended | satisfied
+Nullable: event_id, execution_id, flow_id, lane_id, namespace, tags, occurred_at_ms, suspension_id, waitpoint_id, signal_id, source_type, source_identity, effect, details
+Errors: invalid_input, invalid_execution_id, invalid_cursor, cursor_expired, event_generation_stale$$;

@@ -1,0 +1,64 @@
+-- Locks: the execution, its quota policy. Not replayable: the grant is used up.
+create or replace function ff_claim_from_grant(
+    p_grant_id uuid, p_worker_id text, p_worker_instance_id text, p_lease_ttl_ms bigint default 30000
+) returns table (
+    outcome text,
+    reclaim_count int,
+    handle text,
+    handle_kind text,
+    execution_id text,
+    namespace text,
+    lane_id text,
+    flow_id uuid,
+    execution_kind text,
+    payload bytea,
+    payload_encoding text,
+    tags jsonb,
+    priority int,
+    attempt_index int,
+    attempt_id uuid,
+    attempt_type text,
+    lease_id uuid,
+    lease_epoch bigint,
+    lease_expires_at_ms bigint,
+    attempt_timeout_at_ms bigint,
+    deadline_at_ms bigint
+)
+language plpgsql volatile security definer rows 1
+as $$
+declare
+    v_id text;
+    v_kind text;
+    v ff_reclaim_row;
+    r ff_claim_row;
+begin
+    perform ff__check_claimant(p_worker_id, p_worker_instance_id, 'p_lease_ttl_ms', p_lease_ttl_ms);
+    if p_grant_id is null then
+        perform ff__invalid('p_grant_id', 'must not be null');
+    end if;
+    select ff__wire_id(ff__partition(g.execution_id), g.execution_id), g.kind into v_id, v_kind
+      from ff_claim_grant g where g.grant_id = p_grant_id;
+    if not found then
+        perform ff__raise_bad_grant();
+    elsif v_kind = 'reclaim' then
+        v := ff__reclaim(v_id, p_grant_id, p_worker_id, p_worker_instance_id, p_lease_ttl_ms, null);
+        r := v.claim;
+        return query select v.outcome, v.reclaim_count, r.*;
+    else
+        r := ff__redeem_grant(v_id, p_grant_id, p_worker_id, p_worker_instance_id, p_lease_ttl_ms, v_kind);
+        return query
+            select 'claimed', c.lease_reclaim_count, r.* from ff_exec_core c
+             where c.execution_id = ff__execution_uuid(v_id);
+    end if;
+end
+$$;
+
+comment on function ff_claim_from_grant(uuid, text, text, bigint) is
+$$Redeems a grant of any kind: claim and resume return claimed, reclaim returns as ff_reclaim_execution.
+
+Rows: exactly one
+Outcomes: outcome = claimed | not_reclaimable | reclaim_cap_exceeded | grant_not_found
+Outcomes: handle_kind = fresh | resumed | reclaimed
+Outcomes: attempt_type = initial | retry | reclaim | replay | fallback
+Nullable: handle, handle_kind, execution_id, namespace, lane_id, flow_id, execution_kind, payload, payload_encoding, tags, priority, attempt_index, attempt_id, attempt_type, lease_id, lease_epoch, lease_expires_at_ms, attempt_timeout_at_ms, deadline_at_ms
+Errors: invalid_input, invalid_execution_id, execution_not_found, execution_not_leaseable, use_claim_resumed_execution, not_a_resumed_execution, execution_not_eligible, lane_not_claimable, invalid_lane_id, invalid_claim_grant, claim_grant_expired, budget_exceeded, rate_limit_exceeded, concurrency_limit_exceeded$$;
