@@ -53,7 +53,7 @@ def test_what_is_not_a_handle_is_refused(db, name):
 def test_a_letter_that_is_no_digit_makes_no_handle(db, name):
     create(db)
     handle = take(db)["handle"]
-    for at in (4, 11, 12, 13, 39, 40, 41, 80, 120, len(handle) - 1):
+    for at in (4, 11, 12, 13, 39, 40, 41, 80, 115, len(handle) - 1):
         for letter in "-gé":
             if handle[at] != letter:
                 with refused("invalid_handle"):

@@ -201,15 +201,9 @@ def test_the_first_in_line_is_found_by_a_probe_however_long_the_line_is(db, crow
     found = plan("select * from ff_v_stuck where kind = 'no_worker'")
     queues = len(table(db, "select from ff_queue"))
     heads = len(table(db, "select distinct ready_in from ff_execution where ready_in is not null"))
-    read = sum(
-        node["Actual Rows"] * node["Actual Loops"]
-        for node in nodes(found)
-        if node.get("Index Name") == "ff_execution_ready"
-    )
-    # Of each the first in line; and all are counted. A probe that finds nothing looks like a row before version 18: the
-    # rows per probe are rounded there.
+    # Of each the first in line; and all are counted.
     waiting = len(table(db, "select from ff_exec_core where public_state = 'waiting'"))
-    assert heads + waiting <= read <= 2 * queues + waiting
+    assert_ready_rows_read(db, found, heads + waiting, 2 * queues + waiting)
 
 
 def test_the_oldest_of_a_lane_is_found_by_a_probe_of_each_priority(db, crowd, plan):
@@ -218,12 +212,18 @@ def test_the_oldest_of_a_lane_is_found_by_a_probe_of_each_priority(db, crowd, pl
     db.execute("set enable_bitmapscan = off")
     db.execute("set enable_sort = off")
     found = plan("select ready, oldest_ready_at from ff_v_lane_stats where lane_id = 'four'")
-    read = [
-        node["Actual Rows"] * node["Actual Loops"]
-        for node in nodes(found)
-        if node.get("Index Name") == "ff_execution_ready"
-    ]
-    assert 100 + 4 <= sum(read) <= 100 + 6  # all are counted; a walk ends with a probe that finds nothing
+    assert_ready_rows_read(db, found, 100 + 4, 100 + 6)  # all are counted; a walk ends with a probe that finds nothing
+
+
+def assert_ready_rows_read(db, found, least, most):
+    """Before version 18 a plan has the rows of a loop as a rounded mean: what it says is a range."""
+    probes = [node for node in nodes(found) if node.get("Index Name") == "ff_execution_ready"]
+    assert probes
+    read = sum(probe["Actual Rows"] * probe["Actual Loops"] for probe in probes)
+    repeated = sum(probe["Actual Loops"] for probe in probes if probe["Actual Loops"] > 1)
+    rounding = repeated / 2 if db.info.server_version < 180000 else 0
+    assert read - rounding <= most
+    assert read + rounding >= least
 
 
 def quota(db):
