@@ -212,7 +212,8 @@ def test_the_oldest_of_a_lane_is_found_by_a_probe_of_each_priority(db, crowd, pl
     db.execute("set enable_bitmapscan = off")
     db.execute("set enable_sort = off")
     found = plan("select ready, oldest_ready_at from ff_v_lane_stats where lane_id = 'four'")
-    assert_ready_rows_read(db, found, 100 + 4, 100 + 6)  # all are counted; a walk ends with a probe that finds nothing
+    # All are counted; a walk ends with a probe that finds nothing.
+    assert_ready_rows_read(db, found, 100 + 4, 100 + 6)
 
 
 def assert_ready_rows_read(db, found, least, most):
