@@ -193,25 +193,30 @@ create or replace function ff__insert_executions(
 language plpgsql volatile
 as $$
 begin
-    -- Columns in table order: otherwise the plan has an extra node. The transaction has an id before it draws turns:
-    -- ff__move_start relies on it.
+    if p_turns is null then
+        perform pg_current_xact_id(); -- before the turns: ff__move_start relies on it
+        if cardinality(p_ids) = 1 then
+            p_turns := array[nextval('ff_turn_seq')];
+        else
+            p_turns := array(select nextval('ff_turn_seq') from generate_series(1, cardinality(p_ids)));
+        end if;
+    end if;
+    -- Columns in table order and no volatile function: otherwise the plan has an extra node.
     insert into ff_execution (
         execution_id, created_at_ms, rank, queue_id, priority, partition_key, limited, last_transition_at_ms,
         last_mutation_at_ms, state, lane_id, namespace, execution_kind, creator, payload, payload_encoding, flow_id,
         attempt_timeout_ms, deadline_at_ms, retention_ms, policy, tags, quota_policy_id, budget_ids, ready_in,
         due_at_ms, delay_until_ms)
-    select x.id, p_now_ms, ff__rank(coalesce(p_priorities[x.n], s.priority),
-                                      coalesce(p_turns[x.n], case when pg_current_xact_id() is not null
-                                                                  then nextval('ff_turn_seq') end)),
-           s.queue_id, coalesce(p_priorities[x.n], s.priority), ff__partition(x.id), s.limited, p_now_ms, p_now_ms,
-           case when p_waiting[x.n] then 'children' else s.state end, s.lane_id, s.namespace, s.execution_kind,
+    select x.id, p_now_ms, ff__rank(coalesce(x.priority, s.priority), x.turn), s.queue_id,
+           coalesce(x.priority, s.priority), ff__partition(x.id), s.limited, p_now_ms, p_now_ms,
+           case when x.waiting then 'children' else s.state end, s.lane_id, s.namespace, s.execution_kind,
            s.creator, x.payload, s.payload_encoding, p_flow_id, s.attempt_timeout_ms, s.deadline_at_ms,
            s.retention_ms, s.policy, s.tags, s.quota_policy_id, s.budget_ids,
-           case when s.delay_until_ms is null and not p_building and p_waiting[x.n] is not true
-                then case when coalesce(p_priorities[x.n], s.priority) = 0 then s.queue_id
+           case when s.delay_until_ms is null and not p_building and x.waiting is not true
+                then case when coalesce(x.priority, s.priority) = 0 then s.queue_id
                           else ff__ready_queue(s.queue_id, s.limited) end end,
-           case when p_waiting[x.n] is not true then s.delay_until_ms end, s.delay_until_ms
-      from unnest(p_ids, p_payloads) with ordinality x(id, payload, n);
+           case when x.waiting is not true then s.delay_until_ms end, s.delay_until_ms
+      from unnest(p_ids, p_payloads, p_turns, p_priorities, p_waiting) x(id, payload, turn, priority, waiting);
 end
 $$;
 
