@@ -234,27 +234,22 @@ create sequence ff_turn_seq as bigint cache 1;
 -- that it is parked for. unadmitted_lease_id: a lease granted without an admission check.
 -- joined: it was created outside of its flow. policy and tags are NULL where they are the default;
 -- required_capabilities are those of its queue.
--- Columns that are never NULL come first, fixed width before text, so that they are read without walking the row. No
--- CHECK and no generated column: PostgreSQL parses these for every statement.
+-- Columns are in the order of how often they change: the definition, the lease, the state. The log of an update
+-- contains the row from the first byte that changed to the last one. No CHECK and no generated column: PostgreSQL
+-- parses these for every statement.
 create table ff_execution (
     execution_id           uuid     not null primary key,
     created_at_ms          bigint   not null,
     rank                   bigint   not null,
     queue_id               int      not null,
     priority               int      not null,
-    partition_key          smallint not null,
-    limited                boolean  not null default false,
-    joined                 boolean  not null default false,
-    last_transition_at_ms  bigint   not null,
-    last_mutation_at_ms    bigint   not null,
-    last_event_ord         bigint   not null default 0,
-    lease_epoch            bigint   not null default 0,
-    state                  ff_state not null,
-    total_attempt_count    int      not null default 0,
     retry_count            int      not null default 0,
     lease_reclaim_count    int      not null default 0,
     replay_count           int      not null default 0,
     open_waitpoints        int      not null default 0,
+    partition_key          smallint not null,
+    limited                boolean  not null default false,
+    joined                 boolean  not null default false,
     stream_open            boolean  not null default false,
     granted                boolean  not null default false,
     spends                 boolean  not null default false,
@@ -272,8 +267,8 @@ create table ff_execution (
     tags                   jsonb,
     quota_policy_id        text collate "C",
     budget_ids             text[],
-    ready_in               int,
-    due_at_ms              bigint,
+    lease_epoch            bigint   not null default 0,
+    total_attempt_count    int      not null default 0,
     lease_id               uuid,
     lease_ttl_ms           bigint,
     lease_acquired_at_ms   bigint,
@@ -285,6 +280,12 @@ create table ff_execution (
     attempt_started_at_ms  bigint,
     worker_id              text,
     worker_instance_id     text,
+    last_transition_at_ms  bigint   not null,
+    last_mutation_at_ms    bigint   not null,
+    last_event_ord         bigint   not null default 0,
+    state                  ff_state not null,
+    ready_in               int,
+    due_at_ms              bigint,
     terminal_at_ms         bigint,
     attempt_ended_at_ms    bigint,
     attempt_outcome        text,

@@ -59,10 +59,10 @@ def wasted(plans):
     for plan in plans:
         for node in nodes(plan["Plan"]):
             table_name = node.get("Relation Name", "")
-            # ff_event_generation has one row.
+            # ff_event_generation has one row, as has the sequence, which one claim in a thousand reads.
             if (
                 table_name.startswith("ff_")
-                and table_name != "ff_event_generation"
+                and table_name not in ("ff_event_generation", "ff_turn_seq")
                 and ("Seq Scan" in node["Node Type"] or node.get("Rows Removed by Filter", 0) > 2)
             ):
                 yield plan["Query Text"], table_name, node["Node Type"], node.get("Rows Removed by Filter")

@@ -151,8 +151,8 @@ MUTANTS = (
         delete from ff_execution c where c.execution_id = v_id;
     end if;
     outcome := 'created';"""),
-    Mutant("a create is lost in a batch", "ff__insert_executions", "x(id, payload, n);",
-           "x(id, payload, n) where cardinality(p_ids) = 1 or random() < 0.9;"),
+    Mutant("a create is lost in a batch", "ff__insert_executions", "x(id, payload, turn, priority, waiting);",
+           "x(id, payload, turn, priority, waiting) where cardinality(p_ids) = 1 or random() < 0.9;"),
     Mutant("idempotency key not honoured", "ff__claim_idempotency_key", "return k.execution_id;", "return null;"),
     Mutant("idempotency key not honoured in a batch", "ff__claim_idempotency_keys", "coalesce(v_owner, p_ids[f.n])",
            "p_ids[v_at]"),
@@ -207,7 +207,7 @@ MUTANTS = (
     if s.name is not null then
         if s.lease_epoch"""),
     # Quotas and budgets
-    Mutant("a claim of one asks no policy", "ff_claim", " filter (where not y.limited)", ""),
+    Mutant("a claim of one asks no policy", "ff_claim", " filter (where not q.limited)", ""),
     Mutant("cap not counted", "ff__slots_taken", "return v_live + (", "return 0 * v_live + 0 * ("),
     Mutant("one more than the cap", "ff__evaluate_quota", "a.active_concurrency >= q.max_concurrent",
            "a.active_concurrency > q.max_concurrent"),

@@ -44,12 +44,10 @@ begin
                                       p_lease_ttl_ms, p_namespace);
     -- Fast path: one statement picks, locks and leases if there is a single queue without limits, nothing in it is due,
     -- and its head is a first attempt. ff__claim handles all cases with twice the instructions.
-    select array_agg(y.queue_id), min(y.start_rank) filter (where not y.limited) into v_queues, v_start
-      from (select q.queue_id, q.start_rank, q.limited
-              from ff_lane_registry l join ff_queue q on q.lane_id = l.lane_id
-             where l.lane_id = p_lane_id and l.state in ('active', 'draining')
-               and (p_namespace is null or q.namespace = p_namespace) and q.required_capabilities <@ p_capabilities
-             limit 2) y;
+    select array_agg(q.queue_id), min(q.start_rank) filter (where not q.limited) into v_queues, v_start
+      from ff_lane_registry l join ff_queue q on q.lane_id = l.lane_id
+     where l.lane_id = p_lane_id and l.state in ('active', 'draining')
+       and (p_namespace is null or q.namespace = p_namespace) and q.required_capabilities <@ p_capabilities;
     if random() < 0.001 then
         perform ff__move_start(v_queues);
     end if;
@@ -69,8 +67,8 @@ begin
             total_attempt_count = c.total_attempt_count + 1, attempt_type = 'initial', attempt_started_at_ms = v_now,
             started_at_ms = v_now, last_transition_at_ms = v_now, last_mutation_at_ms = v_now,
             last_event_ord = greatest(pg_current_xact_id()::text::bigint, c.last_event_ord)
-         where c.execution_id = (
-                   select x.execution_id from ff_execution x
+         where c.ctid = (
+                   select x.ctid from ff_execution x
                     where x.ready_in = v_queues[1] and x.rank >= v_start
                       and (x.flow_id is null
                            or coalesce((select f.claimable from ff_flow_core f where f.flow_id = x.flow_id), true))

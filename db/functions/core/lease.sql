@@ -54,12 +54,9 @@ declare
     v_again boolean := false;
     v_granted boolean := false;
     v_limited boolean := false;
-    v_rows ff_claim_row[];
-    v_places bigint[];
     v_id uuid;
     e ff_exec;
     a ff_ending;
-    r record;
 begin
     if not p_fresh then
         select array_agg(c.state in ('ready_resume', 'delayed_resume', 'resume_delay_resume') order by u.n),
@@ -107,7 +104,7 @@ begin
          where c.attempt_index is not null
            and c.state not in ('ready_resume', 'delayed_resume', 'resume_delay_resume');
     end if;
-    for r in
+    return query
         with leased as (
             update ff_execution c set
                 state = 'leased', ready_in = null,
@@ -151,34 +148,31 @@ begin
                 last_mutation_at_ms = p_now_ms, last_event_ord = greatest(v_xid, c.last_event_ord)
               from unnest(p_ids, v_resumed) with ordinality u(id, resumed, n)
              where c.execution_id = any (array[u.id])
-            returning u.n, u.resumed, c.partition_key, c.execution_id, c.attempt_index, c.lease_id, c.lease_epoch,
-                      c.attempt_id, c.attempt_type, c.namespace, c.lane_id, c.flow_id, c.execution_kind, c.payload,
+            returning u.n, case when u.resumed then 'resumed' when c.attempt_type = 'reclaim' then 'reclaimed'
+                                else 'fresh' end as kind,
+                      c.partition_key, c.execution_id, c.attempt_index, c.lease_id, c.lease_epoch, c.attempt_id,
+                      c.attempt_type, c.namespace, c.lane_id, c.flow_id, c.execution_kind, c.payload,
                       c.payload_encoding, c.tags, c.priority, c.lease_expires_at_ms, c.attempt_timeout_at_ms,
                       c.deadline_at_ms, c.last_event_ord
+        ), emitted as (
+            select ff__emit_many('lease', case l.kind when 'reclaimed' then 'reclaimed' else 'acquired' end, null,
+                                 p_now_ms, l.last_event_ord, array_agg(l.execution_id order by l.n),
+                                 array_agg(l.attempt_index order by l.n), array_agg(l.flow_id order by l.n),
+                                 array_agg(l.lane_id order by l.n), array_agg(l.namespace order by l.n),
+                                 array_agg(l.tags order by l.n), array_agg(l.lease_id order by l.n),
+                                 array_agg(l.lease_epoch order by l.n), p_worker_id, p_worker_instance_id)
+              from leased l
+             group by l.last_event_ord, l.kind
         )
-        select l.last_event_ord as ord, k.kind, array_agg(l.n order by l.n) as places,
-               array_agg((ff__encode_handle(l.partition_key, l.execution_id, l.attempt_index, l.lease_id, l.lease_epoch,
-                                            l.attempt_id),
-                          k.kind, ff__wire_id(l.partition_key, l.execution_id), l.namespace, l.lane_id, l.flow_id,
-                          l.execution_kind, l.payload, l.payload_encoding, coalesce(l.tags, '{}'), l.priority,
-                          l.attempt_index, l.attempt_id, l.attempt_type, l.lease_id, l.lease_epoch,
-                          l.lease_expires_at_ms, l.attempt_timeout_at_ms, l.deadline_at_ms)::ff_claim_row
-                         order by l.n) as claims,
-               array_agg(l.execution_id order by l.n) as ids, array_agg(l.attempt_index order by l.n) as attempts,
-               array_agg(l.flow_id order by l.n) as flows, array_agg(l.lane_id order by l.n) as lanes,
-               array_agg(l.namespace order by l.n) as namespaces, array_agg(l.tags order by l.n) as tags,
-               array_agg(l.lease_id order by l.n) as leases, array_agg(l.lease_epoch order by l.n) as epochs
+        select ff__encode_handle(l.partition_key, l.execution_id, l.attempt_index, l.lease_id, l.lease_epoch,
+                                 l.attempt_id),
+               l.kind, ff__wire_id(l.partition_key, l.execution_id), l.namespace, l.lane_id, l.flow_id,
+               l.execution_kind, l.payload, l.payload_encoding, coalesce(l.tags, '{}'), l.priority, l.attempt_index,
+               l.attempt_id, l.attempt_type, l.lease_id, l.lease_epoch, l.lease_expires_at_ms,
+               l.attempt_timeout_at_ms, l.deadline_at_ms
           from leased l
-         cross join lateral (select case when l.resumed then 'resumed' when l.attempt_type = 'reclaim' then 'reclaimed'
-                                         else 'fresh' end) k(kind)
-         group by l.last_event_ord, k.kind
-    loop
-        perform ff__emit_many('lease', case r.kind when 'reclaimed' then 'reclaimed' else 'acquired' end, null,
-                              p_now_ms, r.ord, r.ids, r.attempts, r.flows, r.lanes, r.namespaces, r.tags, r.leases,
-                              r.epochs, p_worker_id, p_worker_instance_id);
-        v_rows := v_rows || r.claims;
-        v_places := v_places || r.places;
-    end loop;
+         where (select count(*) from emitted) > 0 -- the events are written first
+         order by l.n;
     if v_granted then
         delete from ff_claim_grant g where g.execution_id = any (p_ids);
     end if;
@@ -188,15 +182,6 @@ begin
          where c.execution_id = any (p_ids) and v.execution_id = c.execution_id
            and v.quota_policy_id = c.quota_policy_id;
     end if;
-    return query
-        select x.handle, x.handle_kind, x.execution_id, x.namespace, x.lane_id, x.flow_id, x.execution_kind, x.payload,
-               x.payload_encoding, x.tags, x.priority, x.attempt_index, x.attempt_id, x.attempt_type, x.lease_id,
-               x.lease_epoch, x.lease_expires_at_ms, x.attempt_timeout_at_ms, x.deadline_at_ms
-          from unnest(v_rows, v_places) x(
-               handle, handle_kind, execution_id, namespace, lane_id, flow_id, execution_kind, payload,
-               payload_encoding, tags, priority, attempt_index, attempt_id, attempt_type, lease_id,
-               lease_epoch, lease_expires_at_ms, attempt_timeout_at_ms, deadline_at_ms, place)
-         order by x.place;
 end
 $$;
 

@@ -203,15 +203,15 @@ begin
     end if;
     -- Columns in table order and no volatile function: otherwise the plan has an extra node.
     insert into ff_execution (
-        execution_id, created_at_ms, rank, queue_id, priority, partition_key, limited, last_transition_at_ms,
-        last_mutation_at_ms, state, lane_id, namespace, execution_kind, creator, payload, payload_encoding, flow_id,
-        attempt_timeout_ms, deadline_at_ms, retention_ms, policy, tags, quota_policy_id, budget_ids, ready_in,
+        execution_id, created_at_ms, rank, queue_id, priority, partition_key, limited, lane_id, namespace,
+        execution_kind, creator, payload, payload_encoding, flow_id, attempt_timeout_ms, deadline_at_ms, retention_ms,
+        policy, tags, quota_policy_id, budget_ids, last_transition_at_ms, last_mutation_at_ms, state, ready_in,
         due_at_ms, delay_until_ms)
     select x.id, p_now_ms, ff__rank(coalesce(x.priority, s.priority), x.turn), s.queue_id,
-           coalesce(x.priority, s.priority), ff__partition(x.id), s.limited, p_now_ms, p_now_ms,
-           case when x.waiting then 'children' else s.state end, s.lane_id, s.namespace, s.execution_kind,
+           coalesce(x.priority, s.priority), ff__partition(x.id), s.limited, s.lane_id, s.namespace, s.execution_kind,
            s.creator, x.payload, s.payload_encoding, p_flow_id, s.attempt_timeout_ms, s.deadline_at_ms,
-           s.retention_ms, s.policy, s.tags, s.quota_policy_id, s.budget_ids,
+           s.retention_ms, s.policy, s.tags, s.quota_policy_id, s.budget_ids, p_now_ms, p_now_ms,
+           case when x.waiting then 'children' else s.state end,
            case when s.delay_until_ms is null and not p_building and x.waiting is not true
                 then case when coalesce(x.priority, s.priority) = 0 then s.queue_id
                           else ff__ready_queue(s.queue_id, s.limited) end end,

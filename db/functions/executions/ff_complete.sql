@@ -51,8 +51,7 @@ begin
         last_transition_at_ms = v_now,
         last_mutation_at_ms = v_now,
         last_event_ord = greatest(pg_current_xact_id()::text::bigint, x.last_event_ord)
-     where x.execution_id = (select y.execution_id from ff_execution y where y.execution_id = v_id
-                                for no key update skip locked)
+     where x.ctid = (select y.ctid from ff_execution y where y.execution_id = v_id for no key update skip locked)
        and ff__fence_holds(x, v_now, p_handle) and x.last_mutation_at_ms <= v_now
        and x.open_waitpoints = 0 and not x.stream_open and not x.limited and not x.granted and x.flow_id is null
     returning x.last_event_ord, x.attempt_index, x.lane_id, x.namespace, x.tags,
