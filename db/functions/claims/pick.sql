@@ -118,15 +118,15 @@ begin
         fresh := fresh and f.fresh;
         exit when cardinality(ids) = p_limit;
         continue when v_changed or v_direct;
-        if v_heads <@ v_seen and v_bound is not null and ids = '{}' then
+        if cardinality(v_heads) >= v_take then
+            -- Too few because other transactions lock some, not because there are no more: read further.
+            v_take := 4 * cardinality(v_heads);
+        elsif v_heads <@ v_seen and v_bound is not null and ids = '{}' then
             v_deep := true;
         elsif v_heads <@ v_seen then
             exit when ids <> '{}' or v_unblocked or not ff__run_due(p_lane_id);
             v_unblocked := true;
             v_seen := '{}';
-        elsif cardinality(v_heads) >= v_take then
-            -- Too few because other transactions lock some, not because there are no more: read further.
-            v_take := v_take * 4;
         end if;
         v_seen := v_seen || v_heads;
     end loop;
