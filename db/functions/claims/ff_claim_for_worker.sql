@@ -20,10 +20,7 @@ begin
     if e.execution_id is null then
         return;
     end if;
-    if e.state = 'leased' then
-        perform ff__mark_expired(e);
-        e := ff__open(e.execution_id);
-    elsif e.eligibility_state = 'not_eligible_until_time' then
+    if e.eligibility_state = 'not_eligible_until_time' then
         perform ff__settle(e, p_delay_until_ms => e.delay_until_ms);
         e := ff__open(e.execution_id);
     end if;
