@@ -253,6 +253,25 @@ def test_a_grant_holds_the_slot_until_it_expires(db, clock):
     assert violations(db) == []
 
 
+@pytest.mark.parametrize("function", ["ff_claim_for_worker", "ff_issue_reclaim_grant"])
+def test_a_grant_to_reclaim_keeps_the_slot_of_the_lapsed_lease(db, clock, function):
+    clock.freeze()
+    policy(db, at_once=1)
+    eid = under(db, priority=1)
+    waiting = under(db)
+    take(db, lease_ttl_ms=100)
+    assert claim(db) is None
+    clock.advance(100)
+    target = {"execution_id": eid} if function == "ff_issue_reclaim_grant" else {"lane_id": "default"}
+    grant = one(db, function, **target, **WORKER)
+    assert len(table(db, "select * from ff_quota_reservation")) == 1
+    assert state(db, waiting) == "blocked_by_quota"
+    assert claim(db) is None
+    row = one(db, "ff_claim_from_grant", grant_id=grant["grant_id"], **WORKER)
+    assert (row["outcome"], row["execution_id"]) == ("claimed", eid)
+    assert violations(db) == []
+
+
 def targeted(db, eid):
     return one(db, "ff_issue_claim_grant", execution_id=eid, **WORKER)
 

@@ -70,3 +70,23 @@ def test_what_ended_first_is_trimmed_first_whatever_its_retention(db, clock):
         clock.advance(1)
     one(db, "ff_trim_retention", retention_ms=0, limit=1)
     assert [r["execution_id"] for r in rows(db, "ff_list_executions")] == [plain]
+
+
+@pytest.mark.parametrize("policy", [{}, {"quota_policy_id": "roomy"}])
+@pytest.mark.parametrize("function", ["ff_claim", "ff_claim_many", "ff_claim_for_worker"])
+def test_due_rows_that_others_hold_hide_no_free_ones(db, connect, clock, policy, function):
+    clock.freeze()
+    one(db, "ff_create_quota_policy", quota_policy_id="roomy", max_concurrent=1000)
+    for count, delay_ms in ((250, 100), (100, 200), (250, 300)):
+        rows(
+            db,
+            "ff_create_executions",
+            lane_id="default",
+            payloads=[b""] * count,
+            delay_ms=delay_ms,
+            policy=policy,
+        )
+    holder = connect(autocommit=False)
+    holder.execute("select from ff_execution where due_at_ms <> %s for no key update", [clock.now() + 200])
+    clock.advance(300)
+    assert len(rows(db, function, **WORKER)) > 0

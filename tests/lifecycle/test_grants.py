@@ -264,6 +264,18 @@ def test_the_scheduler_grants_every_kind_of_work(db, clock):
     assert violations(db) == []
 
 
+def test_the_scheduler_reserves_an_ended_delay_without_touching_it(db, clock):
+    clock.freeze()
+    eid = create(db, delay_ms=100)
+    clock.advance(100)
+    before = execution(db, eid)
+    grant = one(db, "ff_claim_for_worker", lane_id="default", **WORKER)
+    assert (grant["kind"], execution(db, eid)["public_state"]) == ("claim", "delayed")
+    assert execution(db, eid)["last_transition_at_ms"] == before["last_transition_at_ms"]
+    assert one(db, "ff_claim_from_grant", grant_id=grant["grant_id"], **WORKER)["execution_id"] == eid
+    assert violations(db) == []
+
+
 def test_the_scheduler_asks_for_capabilities_and_namespace(db):
     create(db, namespace="a", required_capabilities=["gpu"])
     for_worker = {"lane_id": "default", **WORKER}

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.sql import create, rows, violations
+from tests.sql import create, one, rows, take, violations
 
 WORKER = {"lane_id": "default", "worker_id": "w", "worker_instance_id": "w-1"}
 SESSIONS = 16
@@ -101,3 +101,26 @@ def test_a_claim_with_one_snapshot_for_its_transaction_answers_from_that_snapsho
     assert rows(session, function, **WORKER) == []
     session.rollback()
     assert [r["execution_id"] for r in rows(db, function, **WORKER)] == [eid]
+
+
+@pytest.mark.own_session("has a setting of its own")
+@pytest.mark.parametrize("policy", [{}, {"quota_policy_id": "roomy"}])
+@pytest.mark.parametrize("overdue", [False, True])
+@pytest.mark.parametrize("function", ["ff_claim", "ff_claim_many", "ff_claim_for_worker"])
+def test_a_claim_does_not_wait_for_a_transaction_that_watches_the_stream_of_crashed_work(
+    db, connect, clock, function, overdue, policy
+):
+    clock.freeze()
+    one(db, "ff_create_quota_policy", quota_policy_id="roomy", max_concurrent=100)
+    crashed = create(db, policy=policy, deadline_at_ms=clock.now() + (100 if overdue else 1000))
+    one(db, "ff_append_frame", handle=take(db, lease_ttl_ms=100)["handle"], frame_type="log", payload=b"x")
+    watcher = connect(autocommit=False)
+    one(watcher, "ff_watch_stream", execution_id=crashed, attempt_index=0)
+    clock.advance(100)
+    free = create(db, policy=policy)
+    db.execute("set lock_timeout = '5s'")
+    assert [row["execution_id"] for row in rows(db, function, **WORKER)] == [free]
+    assert rows(db, function, **WORKER) == []
+    watcher.commit()
+    assert [row["execution_id"] for row in rows(db, function, **WORKER)] == ([] if overdue else [crashed])
+    assert violations(db) == []

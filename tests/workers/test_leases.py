@@ -124,6 +124,22 @@ def test_a_reclaimed_lease_is_not_listed(db, clock):
     assert expired(db) == []
 
 
+def test_an_expired_lease_in_a_flow_that_has_not_started_is_listed(db, clock):
+    clock.freeze()
+    flow_id = one(db, "ff_create_flow", hold=True)["flow_id"]
+    member = uuid.UUID(bytes=uuid.uuid4().bytes[:15] + flow_id.bytes[15:])
+    eid = create(db, execution_id=f"{{fp:{flow_id.bytes[15]}}}:{member}")
+    take(db, lease_ttl_ms=100)
+    one(db, "ff_add_execution_to_flow", flow_id=flow_id, execution_id=eid)
+    clock.advance(100)
+    for _ in range(2):
+        assert [row["execution_id"] for row in rows(db, "ff_list_expired_leases")] == [eid]
+        one(db, "ff_mark_lease_expired_if_due", execution_id=eid)
+    one(db, "ff_start_flow", flow_id=flow_id)
+    assert [row["execution_id"] for row in rows(db, "ff_list_expired_leases")] == [eid]
+    assert violations(db) == []
+
+
 def test_the_grace_keeps_fresh_ones_out(db, clock):
     clock.freeze()
     eid = hold(db, ttl=10)["execution_id"]

@@ -20,13 +20,6 @@ begin
     if e.execution_id is null then
         return;
     end if;
-    if e.state = 'leased' then
-        perform ff__mark_expired(e);
-        e := ff__open(e.execution_id);
-    elsif e.eligibility_state = 'not_eligible_until_time' then
-        perform ff__settle(e, p_delay_until_ms => e.delay_until_ms);
-        e := ff__open(e.execution_id);
-    end if;
     g := ff__write_grant(e, p_worker_id, p_worker_instance_id, v_capabilities, p_grant_ttl_ms);
     return query select g.grant_id, g.kind, ff__wire_id(e.partition_key, e.execution_id), g.lane_id, g.expires_at_ms;
 end

@@ -108,15 +108,18 @@ end
 $$;
 
 -- Locks the first p_limit executions of a queue, skipping locked rows. overdue: those that ff__apply_overdue ends or
--- returns to the queue, at most 64 if p_limit is greater; fit: the others; fresh: all need only a first lease.
+-- returns to the queue, at most 64 if p_limit is greater; fit: the others; fresh: all need only a first lease; held:
+-- none, because no attempt has started (see ff__lock_heads).
 create or replace function ff__lock_first(
-    p_queue int, p_start bigint, p_limit int, p_now_ms bigint, out fit uuid[], out overdue uuid[], out fresh boolean
+    p_queue int, p_start bigint, p_limit int, p_now_ms bigint,
+    out fit uuid[], out overdue uuid[], out fresh boolean, out held uuid[]
 )
 language plpgsql volatile
 as $$
 declare
     v_overdue uuid[];
 begin
+    held := '{}';
     if p_limit > 64 and exists (select from ff_execution t
                                  where least(t.deadline_at_ms, t.attempt_timeout_at_ms) <= p_now_ms
                                    and (t.deadline_at_ms is not null or t.attempt_timeout_at_ms is not null)
@@ -145,15 +148,17 @@ $$;
 
 -- Locks the first p_limit of p_heads in the order of rank, skipping locked rows, rows that are no longer claimable and
 -- those in p_except. At most p_heals of those that ff__apply_overdue ends or returns to the queue. Returns as
--- ff__lock_first.
+-- ff__lock_first. held: those whose attempt would end, but whose stream another transaction has locked
+-- (ff_watch_stream): to end the attempt would wait.
 create or replace function ff__lock_heads(
     p_heads uuid[], p_except uuid[], p_limit int, p_now_ms bigint, p_heals int,
-    out fit uuid[], out overdue uuid[], out fresh boolean
+    out fit uuid[], out overdue uuid[], out fresh boolean, out held uuid[]
 )
 language plpgsql volatile
 as $$
 declare
     v_overdue uuid[];
+    v_streams uuid[];
 begin
     if p_limit > p_heals then
         v_overdue := array(
@@ -164,9 +169,11 @@ begin
              order by c.rank limit p_heals);
     end if;
     select coalesce(array_agg(y.execution_id) filter (where not y.overdue), '{}'),
-           coalesce(array_agg(y.execution_id) filter (where y.overdue), '{}'), coalesce(bool_and(y.fresh), true)
-      into fit, overdue, fresh
-      from (select c.execution_id, ff__is_overdue(c, p_now_ms) as overdue,
+           coalesce(array_agg(y.execution_id) filter (where y.overdue), '{}'), coalesce(bool_and(y.fresh), true),
+           array_agg(y.execution_id) filter (where y.stream_open and (y.overdue or y.crashed))
+      into fit, overdue, fresh, v_streams
+      from (select c.execution_id, ff__is_overdue(c, p_now_ms) as overdue, c.stream_open,
+                   c.state in ('leased', 'lease_expired', 'lease_revoked') as crashed,
                    c.state = 'ready' and not c.granted and not c.limited as fresh
               from unnest(p_heads) u(id)
               join ff_execution c on c.execution_id = any (array[u.id])
@@ -174,6 +181,14 @@ begin
                    and (v_overdue is null or not ff__is_overdue(c, p_now_ms) or u.id = any (v_overdue))
              where u.id <> all (p_except)
              order by c.rank limit p_limit for no key update of c skip locked) y;
+    held := '{}';
+    if v_streams is not null then
+        select coalesce(array_agg(u.id), '{}') into held
+          from unnest(v_streams) u(id) where u.id <> all (ff__try_lock_streams(v_streams));
+        fit := array(select u.id from unnest(fit) with ordinality u(id, n) where u.id <> all (held) order by u.n);
+        overdue := array(select u.id from unnest(overdue) with ordinality u(id, n)
+                          where u.id <> all (held) order by u.n);
+    end if;
 end
 $$;
 

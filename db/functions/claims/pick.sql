@@ -7,6 +7,7 @@
 -- A single queue in which nothing is due is read and locked in one statement. Otherwise each round reads one snapshot,
 -- and other transactions can take its rows meanwhile. If a round finds too few, the next one follows as long as rounds
 -- return executions not seen before: those seen twice and not taken are locked by other transactions.
+-- Leaves out executions whose attempts would end while another transaction watches their streams (ff__lock_heads).
 -- If none is found, runs due maintenance once (ff__run_due). If still none, requests a notification for the lane.
 -- None if the lane is unknown, paused or disabled. Never waits. fresh: argument of ff__lease. Errors: invalid_lane_id.
 create or replace function ff__pick(
@@ -27,6 +28,7 @@ declare
     v_heads uuid[];
     v_asking uuid[];
     v_seen uuid[] := '{}'::uuid[];
+    v_held uuid[] := '{}'::uuid[];
     v_id uuid;
     v_heals int := 0;
     v_changed boolean;
@@ -73,7 +75,7 @@ begin
             f := ff__lock_first(v_free[1], v_starts[1], p_limit, v_now);
         elsif v_limited = '{}' then
             v_heads := ff__heads(v_free, v_starts, v_now, v_take);
-            f := ff__lock_heads(v_heads, ids, p_limit - cardinality(ids), v_now, 64 - v_heals);
+            f := ff__lock_heads(v_heads, ids || v_held, p_limit - cardinality(ids), v_now, 64 - v_heals);
         else
             -- A policy or budget that denied admission can have 100,000 waiting rows: scan past them only if nothing
             -- else is claimable. Executions of a locked policy are not parked, so each claim reads them again.
@@ -83,7 +85,7 @@ begin
                        || ff__limited_heads(v_limited, v_now, v_take, v_policies, v_rated, v_busy, v_budgets, v_bound);
             -- The block releases row locks on executions whose policy is locked by another transaction.
             begin
-                f := ff__lock_heads(v_heads, ids, p_limit - cardinality(ids), v_now, 64 - v_heals);
+                f := ff__lock_heads(v_heads, ids || v_held, p_limit - cardinality(ids), v_now, 64 - v_heals);
                 -- Check executions of earlier rounds again: they have no leases yet that would be counted.
                 v_asking := array(select u.id
                                     from unnest(ids || f.fit) with ordinality u(id, n)
@@ -114,19 +116,23 @@ begin
             v_heals := v_heals + 1;
             v_changed := true;
         end loop;
+        if f.held <> '{}' then
+            v_held := v_held || f.held;
+            v_changed := true;
+        end if;
         ids := ids || f.fit;
         fresh := fresh and f.fresh;
         exit when cardinality(ids) = p_limit;
         continue when v_changed or v_direct;
-        if v_heads <@ v_seen and v_bound is not null and ids = '{}' then
+        if cardinality(v_heads) >= v_take then
+            -- Too few because other transactions lock some, not because there are no more: read further.
+            v_take := 4 * cardinality(v_heads);
+        elsif v_heads <@ v_seen and v_bound is not null and ids = '{}' then
             v_deep := true;
         elsif v_heads <@ v_seen then
             exit when ids <> '{}' or v_unblocked or not ff__run_due(p_lane_id);
             v_unblocked := true;
             v_seen := '{}';
-        elsif cardinality(v_heads) >= v_take then
-            -- Too few because other transactions lock some, not because there are no more: read further.
-            v_take := v_take * 4;
         end if;
         v_seen := v_seen || v_heads;
     end loop;

@@ -1,4 +1,5 @@
--- Writes a grant, or overwrites an expired one. Also marks the execution's row as granted, which claims check.
+-- Writes a grant, or overwrites an expired one. Also marks the execution's row as granted, which claims check, and the
+-- lease of a crashed execution as expired, but keeps its slot for the grant.
 create or replace function ff__write_grant(
     e ff_exec, p_worker_id text, p_worker_instance_id text, p_capabilities text[], p_grant_ttl_ms bigint,
     p_admission_summary text default null
@@ -8,6 +9,10 @@ as $$
 declare
     g ff_claim_grant;
 begin
+    if e.state = 'leased' then
+        e.limited := false; -- no other execution is unparked
+        perform ff__mark_expired(e);
+    end if;
     g.execution_id := e.execution_id;
     g.grant_id := ff__mint_id(e.now_ms, e.partition_key);
     g.issued_at_ms := e.now_ms;

@@ -50,10 +50,6 @@ begin
         if e.limited then
             e.now_ms := ff__require_admission(e, p_grant_ttl_ms);
         end if;
-        if e.ownership_state = 'leased' then
-            e.limited := false; -- the slot is reused, so no waiting execution is unparked
-            perform ff__mark_expired(e);
-        end if;
         g := ff__write_grant(e, p_worker_id, p_worker_instance_id, v_capabilities, p_grant_ttl_ms);
     end if;
     grant_id := g.grant_id;

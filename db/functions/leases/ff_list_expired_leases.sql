@@ -18,7 +18,7 @@ begin
     perform ff__check_time('p_grace_ms', p_grace_ms, p_from_ms => v_now);
     v_until := v_now - p_grace_ms;
     -- due_at_ms of a lease is never later than its end. Executions with an expired lease are ready unless reserved by a
-    -- grant.
+    -- grant or in a flow that has not started.
     return query
         select c.lease_expires_at_ms::text || '-' || c.execution_id::text, ff__wire_id(c.partition_key, c.execution_id),
                c.namespace, c.lane_id, c.lease_epoch, c.attempt_index, c.worker_id, c.worker_instance_id,
@@ -29,7 +29,10 @@ begin
                 select x.* from ff_execution x where x.ready_in is not null and x.state = 'lease_expired'
                 union all
                 select x.* from ff_claim_grant g join ff_execution x on x.execution_id = g.execution_id
-                 where x.state in ('leased', 'lease_expired') and x.granted) c
+                 where x.state in ('leased', 'lease_expired') and x.granted
+                union all
+                select x.* from ff_flow_core f join ff_execution x on x.flow_id = f.flow_id
+                 where f.public_flow_state = 'building' and x.state = 'lease_expired' and not x.granted) c
          where c.lease_expires_at_ms <= v_until
            and (p_namespace is null or c.namespace = p_namespace)
            and (p_after is null or (c.lease_expires_at_ms, c.execution_id) > (v_after.at_ms, v_after.id))
