@@ -220,3 +220,22 @@ def test_a_batch_of_more_than_a_row_holds_is_split(db):
     assert len(ids) == len(set(ids)) == 1500
     assert sorted(row["size"] for row in log(db) if row["family"] == "completion") == [500, 1000]
     assert violations(db) == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "batch.span = 5 - (batch).span, batch.last_id_ms = (batch).first_id_ms + 2000000",
+        "batch.last_id_ms = (batch).last_id_ms + 1",
+        "batch.first_id_ms = (batch).first_id_ms - 1",
+        "batch.lease_epochs = '{1}'",
+        "batch.execution_ids = (batch).execution_ids[2:]",
+        "size = 4",
+        "size = null",
+    ],
+)
+def test_the_invariants_see_a_row_whose_parts_do_not_fit(db, damage):
+    batch(db)
+    assert violations(db) == []
+    db.execute(f"update ff_event_log set {damage} where family = 'lease'")
+    assert "event_batch" in {v["invariant"] for v in violations(db)}
