@@ -38,7 +38,7 @@ class Writer:
                     self.pause()
                 for _ in range(self.random.randint(1, 4)):
                     self.random.choice(
-                        [self.cycle, self.cycle, self.priority, self.worker, self.wait, self.wait, self.flow]
+                        [self.cycle, self.batch, self.priority, self.worker, self.wait, self.wait, self.flow]
                     )()
                     self.pause()
                 if self.random.random() < 0.25:
@@ -64,6 +64,19 @@ class Writer:
             one(self.conn, "ff_renew", handle=row["handle"])
         verb = self.random.choice(["ff_complete", "ff_cancel", "ff_fail"])
         one(self.conn, verb, handle=row["handle"])
+
+    def batch(self):
+        """Rows that hold many events."""
+        lane = f"{self.name}-batch"
+        worker = {"worker_id": "w", "worker_instance_id": self.name}
+        rows(self.conn, "ff_create_executions", lane_id=lane, payloads=[b""] * self.random.randint(1, 6))
+        # Also executions of the transactions that were given up, whose leases go on.
+        claimed = rows(self.conn, "ff_claim_many", lane_id=lane, limit=self.random.randint(1, 9), **worker)
+        handles = [row["handle"] for row in claimed]
+        if self.random.random() < 0.3:
+            rows(self.conn, "ff_renew_many", handles=handles)
+        if self.random.random() < 0.8:
+            rows(self.conn, "ff_complete_many", handles=self.random.sample(handles, len(handles)))
 
     def priority(self):
         eid = self.random.choice(self.shared)

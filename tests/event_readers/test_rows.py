@@ -200,6 +200,20 @@ def test_events_of_one_execution_are_found_without_reading_the_others(db):
     assert touched(db) - before < 60
 
 
+def test_a_tick_reads_as_much_whether_or_not_completions_hold_ends_of_leases(db):
+    for row in rows(db, "ff_create_executions", lane_id="default", payloads=[b""] * 1000):
+        one(db, "ff_cancel_execution", execution_id=row["execution_id"])
+    ring = "select ff__notify_due_families() as n"
+    assert table(db, ring) == [{"n": 1}]
+    query = "select seq_tup_read + idx_tup_fetch as n from pg_stat_user_tables where relname = 'ff_event_log'"
+    db.execute("select pg_stat_force_next_flush()")
+    (before,) = table(db, query)
+    assert table(db, ring) == [{"n": 0}]
+    db.execute("select pg_stat_force_next_flush()")
+    (after,) = table(db, query)
+    assert after["n"] - before["n"] <= 300
+
+
 def touched(db):
     db.execute("select pg_stat_force_next_flush()")
     (row,) = table(
@@ -220,3 +234,22 @@ def test_a_batch_of_more_than_a_row_holds_is_split(db):
     assert len(ids) == len(set(ids)) == 1500
     assert sorted(row["size"] for row in log(db) if row["family"] == "completion") == [500, 1000]
     assert violations(db) == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "batch.span = 5 - (batch).span, batch.last_id_ms = (batch).first_id_ms + 2000000",
+        "batch.last_id_ms = (batch).last_id_ms + 1",
+        "batch.first_id_ms = (batch).first_id_ms - 1",
+        "batch.lease_epochs = '{1}'",
+        "batch.execution_ids = (batch).execution_ids[2:]",
+        "size = 4",
+        "size = null",
+    ],
+)
+def test_the_invariants_see_a_row_whose_parts_do_not_fit(db, damage):
+    batch(db)
+    assert violations(db) == []
+    db.execute(f"update ff_event_log set {damage} where family = 'lease'")
+    assert "event_batch" in {v["invariant"] for v in violations(db)}

@@ -57,6 +57,26 @@ begin
                 on t.family = x.family
      where t.types is null or x.event_type <> all (t.types)
     union all
+    -- Rows that ff__event_rows would not find, or that readers would split into other events.
+    select 'event_batch', l.event_id::text,
+           format('size %s, %s ids from %s to %s, stored as %s to %s, length class %s', l.size, n.ids, n.first_ms,
+                  n.last_ms, (l.batch).first_id_ms, (l.batch).last_id_ms, (l.batch).span)
+      from ff_event_log l
+     cross join lateral (
+           select count(*) as ids, min(i.ms) as first_ms, max(i.ms) as last_ms
+             from unnest((l.batch).execution_ids) u(id)
+            cross join lateral (
+                  select ('x' || left(u.id::text, 8) || substr(u.id::text, 10, 4))::bit(48)::bigint as ms) i) n
+     where (l.size is not null or (l.batch).execution_ids is not null)
+       and ((l.size, n.first_ms, n.last_ms) is distinct from
+                (n.ids, (l.batch).first_id_ms, (l.batch).last_id_ms)
+            or n.last_ms - n.first_ms > 1000 * 16 ^ (l.batch).span
+            or exists (select from unnest(array[
+                           cardinality((l.batch).attempt_indexes), cardinality((l.batch).flow_ids),
+                           cardinality((l.batch).lane_ids), cardinality((l.batch).namespaces),
+                           cardinality((l.batch).tag_sets), cardinality((l.batch).lease_ids),
+                           cardinality((l.batch).lease_epochs)]) c(values) where c.values <> l.size))
+    union all
     select 'event_id_unique', x.event_id::text, format('%s events have this id', count(*))
       from ff_event x group by x.event_id having count(*) > 1
     union all

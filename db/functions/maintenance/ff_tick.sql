@@ -154,10 +154,13 @@ begin
                     (select x.gen, x.ord, x.event_id from ff_event_log x
                       where x.family = f.family order by x.gen desc, x.ord desc, x.event_id desc limit 100)
                     union all
-                    -- Ends of leases that share a row with a completion.
-                    (select x.gen, x.ord, x.event_id from ff_event_log x
-                      where f.family = 'lease' and x.family = 'completion' and x.lease_type is not null
-                      order by x.gen desc, x.ord desc, x.event_id desc limit 100)) x
+                    -- Ends of leases that share a row with a completion. Filtered after the limit: no index shows
+                    -- which completions have one, and there may be none.
+                    (select z.gen, z.ord, z.event_id
+                       from (select x.gen, x.ord, x.event_id, x.lease_type from ff_event_log x
+                              where f.family = 'lease' and x.family = 'completion'
+                              order by x.gen desc, x.ord desc, x.event_id desc limit 100) z
+                      where z.lease_type is not null)) x
                  order by x.gen desc, x.ord desc, x.event_id desc limit 100) y;
         continue when v_last <= f.notified_event_id or v_last is null;
         -- SKIP LOCKED can still block when the row was updated after the statement began.
