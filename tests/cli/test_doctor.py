@@ -187,8 +187,12 @@ def test_the_grants_that_are_expected_are_those_of_the_catalogue(db):
     assert "ff_claim" in wanted["ff_worker"] - wanted["ff_producer"]
     assert "ff_rotate_waitpoint_hmac_secret" in wanted["ff_admin"] - wanted["ff_operator"]
     assert wanted["ff_signaler"] >= {"ff_deliver_signal", "ff_ping"}
-    known = {row["proname"] for row in table(db, "select proname from pg_proc where proname like 'ff\\_%%'")}
-    assert wanted["ff_admin"] <= known
+    known = table(
+        db,
+        "select proname as name from pg_proc where proname like 'ff\\_%%'"
+        " union all select relname from pg_class where relname like 'ff\\_v\\_%%'",
+    )
+    assert wanted["ff_admin"] <= {row["name"] for row in known}
 
 
 def test_a_paused_lane_with_work_is_found_and_mended(db, doctor, mend):

@@ -53,3 +53,4 @@ when the group is decided: cancel_remaining cancels those that no other member w
 
 Outcomes: outcome = set | already_set
 Errors: invalid_input, invalid_execution_id, flow_not_found, execution_not_in_flow, flow_already_terminal, edge_group_policy_already_fixed$$;
+-- grant: ff_producer, ff_operator, ff_admin

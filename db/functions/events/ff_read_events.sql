@@ -138,6 +138,7 @@ the filters; its details show whether that is the horizon (at_horizon).
 
 Nullable: family, event_id, execution_id, flow_id, lane_id, namespace, tags, occurred_at_ms, attempt_index, lease_id, lease_epoch, worker_id, worker_instance_id, suspension_id, waitpoint_id, signal_id, source_type, source_identity, outcome, effect, reason, details
 Errors: invalid_input, invalid_execution_id, invalid_cursor, cursor_expired, event_generation_stale$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin
 
 -- Start position of a reader. p_after NULL: the oldest event that is kept; now: the horizon; else: after that cursor.
 -- Errors: invalid_cursor, cursor_expired (DETAIL.oldest_cursor).

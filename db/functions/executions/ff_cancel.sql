@@ -25,3 +25,4 @@ $$The lease holder cancels its execution: the execution ends cancelled. p_reason
 
 Outcomes: outcome = cancelled
 Errors: invalid_input, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+-- grant: ff_worker, ff_admin

@@ -28,3 +28,4 @@ Outcomes: state = started | suspended | ended_success | ended_failure | ended_ca
 Outcomes: outcome = success | failure | cancelled | expired | skipped | interrupted_reclaimed
 Nullable: previous_attempt_index, resumed_at_ms, suspended_at_ms, ended_at_ms, outcome, failure_reason, failure_category, classification, result_encoding, progress_pct, progress_message, progress_updated_at_ms, release_op, release_at_ms
 Errors: invalid_input, invalid_execution_id$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -57,3 +57,4 @@ reported in eligibility_state.
 Outcomes: status = not_found | terminal | not_runnable | impossible | blocked_by_dependencies | flow_held | flow_cancelled | eligible
 Nullable: eligibility_state, pending_edges, detail
 Errors: invalid_input, invalid_execution_id$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

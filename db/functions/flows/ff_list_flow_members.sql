@@ -33,3 +33,4 @@ $$Members of a flow in id order. p_after: the last execution_id read.
 Outcomes: public_state = waiting | resumable | delayed | waiting_children | rate_limited | active | suspended | completed | failed | cancelled | expired | skipped
 Nullable: current_attempt_index, terminal_at_ms
 Errors: invalid_input, invalid_cursor$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -283,6 +283,7 @@ data_passing_ref} by node key. p_groups: {to, policy, k, on_satisfied} as for ff
 node.
 
 Errors: invalid_input, payload_too_large, invalid_tag_key, flow_conflict, invalid_lane_id, invalid_policy, invalid_capabilities, quota_policy_not_found, budget_not_found, invalid_execution_id, partition_mismatch, self_referencing_edge, invalid_dependency_kind, dependency_already_exists, cycle_detected, idempotency_conflict, execution_id_conflict, lane_not_accepting, quorum_unreachable$$;
+-- grant: ff_producer, ff_operator, ff_admin
 
 -- Checks a list of json objects: allowed keys and the json type of each (null means absent).
 -- Errors: invalid_input (DETAIL arg, index from 0, key).

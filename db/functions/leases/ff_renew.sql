@@ -20,3 +20,4 @@ $$Renews a lease: it ends p_lease_ttl_ms from now (default: the length it was cl
 attempt's timeout or the execution's deadline. Can shorten the lease. A lease that has ended cannot be renewed.
 
 Errors: invalid_input, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+-- grant: ff_worker, ff_admin

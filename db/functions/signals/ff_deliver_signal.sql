@@ -96,6 +96,7 @@ Outcomes: outcome = accepted | duplicate
 Outcomes: effect = buffered_for_pending_waitpoint | appended_to_waitpoint | resume_condition_satisfied
 Nullable: matched
 Errors: invalid_input, invalid_execution_id, invalid_signal_name, payload_too_large, invalid_source_type, missing_token, invalid_token, token_expired, signal_conflict, idempotency_conflict, target_not_signalable, waitpoint_closed, pending_waitpoint_expired, signal_limit_exceeded, corrupt_state$$;
+-- grant: ff_signaler, ff_admin
 
 -- Verifies the token of a waitpoint of an execution; takes no lock. Failures reveal nothing about what exists: a wrong
 -- token, an unknown waitpoint and another execution get the same error after the same work, and MACs are compared under

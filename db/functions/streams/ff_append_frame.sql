@@ -147,6 +147,7 @@ p_encoding is the encoding of the payload, which is stored unchanged.
 
 Nullable: summary_version
 Errors: invalid_input, invalid_frame_type, invalid_stream_mode, payload_too_large, invalid_handle, invalid_patch, summary_too_large, execution_not_found, stream_closed, execution_not_active, stale_lease, lease_revoked, lease_expired, frame_conflict$$;
+-- grant: ff_worker, ff_admin
 
 -- Checks the arguments of a frame. Reads the limit of payloads, no other row.
 -- Errors: invalid_input, invalid_frame_type, invalid_stream_mode, payload_too_large.

@@ -36,3 +36,4 @@ its cursor. An attempt without frames has zeros, and last_frame_id 0-0; its stre
 Outcomes: closed_reason = attempt_success | attempt_failure | attempt_cancelled | expired | reclaimed | suspension_timeout | dependency_impossible
 Nullable: closed_at_ms, closed_reason
 Errors: invalid_input, invalid_execution_id, execution_not_found, attempt_not_found$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

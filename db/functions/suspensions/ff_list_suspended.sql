@@ -48,3 +48,4 @@ Outcomes: reason_code = waiting_for_signal | waiting_for_approval | waiting_for_
 Outcomes: timeout_behavior = fail | cancel | expire | auto_resume_with_timeout_signal | escalate
 Nullable: reason_detail, timeout_at_ms, timeout_behavior, escalated_at_ms, last_signal_at_ms
 Errors: invalid_input, invalid_reason_code, invalid_cursor$$;
+-- grant: ff_operator, ff_admin
