@@ -162,7 +162,7 @@ def test_missing_grants_and_open_doors_are_found_and_mended(db, doctor, mend):
     db.execute("grant execute on function ff_set_setting to public")
     missing, public = doctor("grants")
     assert "grant execute on routine ff_append_frame(" in missing["what"]
-    assert 'pyff sql "grant select on ff_v_stuck to ff_operator, ff_worker"' in missing["mend"]
+    assert 'pyff sql "grant select on ff_v_stuck to ff_worker, ff_operator"' in missing["mend"]
     assert 'pyff sql "grant usage on schema public to ff_reader"' in missing["mend"]
     assert public["mend"] == ['pyff sql "revoke execute on routine ff_set_setting(text,text) from public"']
     mend(missing)
