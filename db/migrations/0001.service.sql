@@ -34,7 +34,8 @@ insert into ff_setting (name, value, description) values
     ('max_execution_bytes', '16777216',
      'the largest payload or result of an execution, in bytes: 1024 to 536870912'),
     ('retention_ms', '604800000',
-     'how long executions are kept that ended completed or skipped and whose policy has no retention_ms, in milliseconds'),
+     'how long executions are kept that ended completed or skipped and whose policy has no retention_ms, in '
+     'milliseconds'),
     ('retention_failed_ms', '2592000000',
      'the same for those that ended failed, cancelled or expired');
 

@@ -166,8 +166,8 @@ select v.state::ff_state, v.place, v.phase, v.ownership, v.eligibility, v.reason
                                 when v.state like '%\_resume' then 'attempt_interrupted'
                                 else 'pending_first_attempt' end),
        case when v.state = 'ready_resume' then 'resumable' else v.public_state end
-  from (select x.state, x.place, 'runnable' as phase, 'unowned' as ownership, x.eligibility, x.reason, 'none' as outcome,
-               null as attempt, x.public_state
+  from (select x.state, x.place, 'runnable' as phase, 'unowned' as ownership, x.eligibility, x.reason,
+               'none' as outcome, null as attempt, x.public_state
           from (select p.place || s.suffix as state, p.* from (values
                     ('ready', 'eligible_now', 'waiting_for_worker', 'waiting'),
                     ('delayed', 'not_eligible_until_time', 'waiting_for_delay', 'delayed'),
@@ -187,16 +187,16 @@ select v.state::ff_state, v.place, v.phase, v.ownership, v.eligibility, v.reason
                        ('lease_revoked', 'lease_revoked', 'waiting_for_worker', 'attempt_interrupted')
                ) x(state, ownership, reason, attempt)
         union all
-        select 'suspended_' || x.suffix, 'suspended_' || x.suffix, 'suspended', 'unowned', 'not_applicable', x.reason, 'none',
-               'attempt_interrupted', 'suspended'
+        select 'suspended_' || x.suffix, 'suspended_' || x.suffix, 'suspended', 'unowned', 'not_applicable', x.reason,
+               'none', 'attempt_interrupted', 'suspended'
           from (values ('signal', 'waiting_for_signal'), ('approval', 'waiting_for_approval'),
                        ('callback', 'waiting_for_callback'), ('tool_result', 'waiting_for_tool_result'),
                        ('budget', 'waiting_for_budget'), ('operator', 'paused_by_operator'),
                        ('policy', 'paused_by_policy')) x(suffix, reason)
         union all
         select x.state, x.state, 'terminal', 'unowned', 'not_applicable', 'none', x.outcome, 'attempt_terminal', x.state
-          from (values ('completed', 'success'), ('failed', 'failed'), ('cancelled', 'cancelled'), ('expired', 'expired'),
-                       ('skipped', 'skipped')) x(state, outcome)
+          from (values ('completed', 'success'), ('failed', 'failed'), ('cancelled', 'cancelled'),
+                       ('expired', 'expired'), ('skipped', 'skipped')) x(state, outcome)
        ) v;
 
 -- A queue: executions of one lane, namespace and capability set, separate for those that need admission. Rows are few
@@ -389,11 +389,13 @@ comment on table ff_attempt_past is
 -- The views used by the documentation and the invariants.
 create view ff_exec_core as
 select c.execution_id, c.partition_key, c.namespace, c.lane_id, q.caps_key, c.priority, c.created_at_ms, c.retention_ms,
-       c.flow_id, c.state, w.lifecycle_phase, w.ownership_state, w.eligibility_state, w.blocking_reason, w.terminal_outcome,
+       c.flow_id, c.state, w.lifecycle_phase, w.ownership_state, w.eligibility_state, w.blocking_reason,
+       w.terminal_outcome,
        case when w.lifecycle_phase = 'terminal' and c.total_attempt_count = 0 then 'none' else w.attempt_state end
            as attempt_state,
        w.public_state, c.blocking_detail, c.attempt_index as current_attempt_index,
-       case when w.attempt_state in ('running_attempt', 'attempt_interrupted') then c.attempt_id end as current_attempt_id,
+       case when w.attempt_state in ('running_attempt', 'attempt_interrupted') then c.attempt_id end
+           as current_attempt_id,
        c.total_attempt_count, c.retry_count, c.lease_reclaim_count, c.replay_count, c.lease_epoch,
        case when w.lifecycle_phase = 'active' then c.lease_id end as lease_id,
        case when w.lifecycle_phase = 'active' then c.lease_ttl_ms end as lease_ttl_ms,
@@ -405,10 +407,10 @@ select c.execution_id, c.partition_key, c.namespace, c.lane_id, q.caps_key, c.pr
        case when w.lifecycle_phase = 'active' then c.worker_instance_id end as worker_instance_id,
        case when w.lifecycle_phase = 'active' then c.lease_revoke_reason end as lease_revoke_reason,
        c.delay_until_ms, c.not_before_ms, c.deadline_at_ms, c.attempt_timeout_at_ms, c.attempt_remaining_ms,
-       c.current_suspension_id, c.current_waitpoint_id, c.quota_policy_id, c.budget_ids, c.started_at_ms, c.terminal_at_ms,
-       c.failure_reason, c.failure_category, c.cancellation_reason, c.cancelled_by, c.last_transition_at_ms,
-       c.last_mutation_at_ms, c.last_event_ord, c.limited, c.spends, c.blocked_budget_id, c.unadmitted_lease_id,
-       c.open_waitpoints, c.stream_open, c.granted, c.attempt_timeout_ms, c.queue_id, c.ready_in, c.rank, c.due_at_ms
+       c.current_suspension_id, c.current_waitpoint_id, c.quota_policy_id, c.budget_ids, c.started_at_ms,
+       c.terminal_at_ms, c.failure_reason, c.failure_category, c.cancellation_reason, c.cancelled_by,
+       c.last_transition_at_ms, c.last_mutation_at_ms, c.last_event_ord, c.limited, c.spends, c.blocked_budget_id,
+       c.unadmitted_lease_id, c.open_waitpoints, c.stream_open, c.granted, c.attempt_timeout_ms, c.queue_id, c.ready_in, c.rank, c.due_at_ms
   from ff_execution c
   join ff_state_word w on w.state = c.state
   join ff_queue q on q.queue_id = c.queue_id;
@@ -417,7 +419,8 @@ comment on view ff_exec_core is
 
 create view ff_exec_input as
 select c.execution_id, c.created_at_ms, c.namespace, c.execution_kind, c.creator, c.payload, c.payload_encoding,
-       coalesce(c.policy, jsonb '{"max_reclaim_count": 100, "max_replay_count": 10, "dedup_window_ms": 604800000, "max_signals_per_execution": 10000}') as policy,
+       coalesce(c.policy, jsonb '{"max_reclaim_count": 100, "max_replay_count": 10, "dedup_window_ms": 604800000, '
+                                '"max_signals_per_execution": 10000}') as policy,
        coalesce(c.tags, jsonb '{}') as tags, q.required_capabilities,
        sha256(
            int4send(octet_length(c.lane_id)) || convert_to(c.lane_id, 'UTF8')
@@ -434,17 +437,19 @@ comment on view ff_exec_input is
 create view ff_attempt as
 select p.execution_id, p.attempt_index, nullif(p.attempt_index - 1, -1) as previous_attempt_index, p.attempt_id,
        p.attempt_type,
-       case p.outcome when 'success' then 'ended_success' when 'failure' then 'ended_failure' when 'expired' then 'ended_failure'
-                      when 'interrupted_reclaimed' then 'interrupted_reclaimed' else 'ended_cancelled' end as state,
-       p.worker_id, p.worker_instance_id, p.lease_id, p.lease_epoch, p.started_at_ms, p.resumed_at_ms, p.suspended_at_ms,
-       p.ended_at_ms, p.outcome, p.failure_reason, p.failure_category, p.classification, p.result, p.result_encoding,
-       p.progress_pct, p.progress_message, p.progress_updated_at_ms, p.release_op, p.release_lease_id,
-       p.release_lease_epoch, p.release_at_ms, p.release_detail
+       case p.outcome when 'success' then 'ended_success' when 'failure' then 'ended_failure'
+                      when 'expired' then 'ended_failure' when 'interrupted_reclaimed' then 'interrupted_reclaimed'
+                      else 'ended_cancelled' end as state,
+       p.worker_id, p.worker_instance_id, p.lease_id, p.lease_epoch, p.started_at_ms, p.resumed_at_ms,
+       p.suspended_at_ms, p.ended_at_ms, p.outcome, p.failure_reason, p.failure_category, p.classification, p.result,
+       p.result_encoding, p.progress_pct, p.progress_message, p.progress_updated_at_ms, p.release_op,
+       p.release_lease_id, p.release_lease_epoch, p.release_at_ms, p.release_detail
   from ff_attempt_past p
 union all
 select c.execution_id, c.attempt_index, nullif(c.attempt_index - 1, -1), c.attempt_id, c.attempt_type,
        case c.attempt_outcome when 'success' then 'ended_success' when 'failure' then 'ended_failure'
-                              when 'expired' then 'ended_failure' when 'interrupted_reclaimed' then 'interrupted_reclaimed'
+                              when 'expired' then 'ended_failure'
+                              when 'interrupted_reclaimed' then 'interrupted_reclaimed'
                               when 'cancelled' then 'ended_cancelled' when 'skipped' then 'ended_cancelled'
                               else case when c.state in ('leased', 'lease_expired', 'lease_revoked') then 'started'
                                         else 'suspended' end end,

@@ -78,7 +78,8 @@ comment on table ff_suspension is
     'One row per suspension of an attempt: what it waits for, until when, how it ended. Closed rows are kept until '
     'retention.';
 create unique index ff_suspension_open on ff_suspension (execution_id) where closed_at_ms is null;
-create unique index ff_suspension_key on ff_suspension (execution_id, idempotency_key) where idempotency_key is not null;
+create unique index ff_suspension_key on ff_suspension (execution_id, idempotency_key)
+    where idempotency_key is not null;
 create index ff_suspension_execution on ff_suspension (execution_id, lease_epoch, suspension_no);
 create index ff_suspension_timeout on ff_suspension (timeout_at_ms) where closed_at_ms is null;
 create index ff_suspension_listed on ff_suspension (suspended_at_ms, execution_id) where closed_at_ms is null;

@@ -136,7 +136,9 @@ AND; p_tags must be contained in the event's tags. Returns at most p_limit rows 
 p_max_scan (up to 1000000). p_watermark adds a last row of event_type watermark with the cursor reached, regardless of
 the filters; its details show whether that is the horizon (at_horizon).
 
-Nullable: family, event_id, execution_id, flow_id, lane_id, namespace, tags, occurred_at_ms, attempt_index, lease_id, lease_epoch, worker_id, worker_instance_id, suspension_id, waitpoint_id, signal_id, source_type, source_identity, outcome, effect, reason, details
+Nullable: family, event_id, execution_id, flow_id, lane_id, namespace, tags, occurred_at_ms, attempt_index, lease_id
+Nullable: lease_epoch, worker_id, worker_instance_id, suspension_id, waitpoint_id, signal_id, source_type
+Nullable: source_identity, outcome, effect, reason, details
 Errors: invalid_input, invalid_execution_id, invalid_cursor, cursor_expired, event_generation_stale$$;
 -- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin
 

@@ -95,7 +95,9 @@ recognized by p_signal_id, or by p_idempotency_key for p_dedup_ttl_ms.
 Outcomes: outcome = accepted | duplicate
 Outcomes: effect = buffered_for_pending_waitpoint | appended_to_waitpoint | resume_condition_satisfied
 Nullable: matched
-Errors: invalid_input, invalid_execution_id, invalid_signal_name, payload_too_large, invalid_source_type, missing_token, invalid_token, token_expired, signal_conflict, idempotency_conflict, target_not_signalable, waitpoint_closed, pending_waitpoint_expired, signal_limit_exceeded, corrupt_state$$;
+Errors: invalid_input, invalid_execution_id, invalid_signal_name, payload_too_large, invalid_source_type
+Errors: missing_token, invalid_token, token_expired, signal_conflict, idempotency_conflict, target_not_signalable
+Errors: waitpoint_closed, pending_waitpoint_expired, signal_limit_exceeded, corrupt_state$$;
 -- grant: ff_signaler, ff_admin
 
 -- Verifies the token of a waitpoint of an execution; takes no lock. Failures reveal nothing about what exists: a wrong

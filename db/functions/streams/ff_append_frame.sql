@@ -146,7 +146,9 @@ p_frame_key ('' = none): a repeated frame returns the first one, replayed = true
 p_encoding is the encoding of the payload, which is stored unchanged.
 
 Nullable: summary_version
-Errors: invalid_input, invalid_frame_type, invalid_stream_mode, payload_too_large, invalid_handle, invalid_patch, summary_too_large, execution_not_found, stream_closed, execution_not_active, stale_lease, lease_revoked, lease_expired, frame_conflict$$;
+Errors: invalid_input, invalid_frame_type, invalid_stream_mode, payload_too_large, invalid_handle, invalid_patch
+Errors: summary_too_large, execution_not_found, stream_closed, execution_not_active, stale_lease, lease_revoked
+Errors: lease_expired, frame_conflict$$;
 -- grant: ff_worker, ff_admin
 
 -- Checks the arguments of a frame. Reads the limit of payloads, no other row.
