@@ -410,7 +410,8 @@ select c.execution_id, c.partition_key, c.namespace, c.lane_id, q.caps_key, c.pr
        c.current_suspension_id, c.current_waitpoint_id, c.quota_policy_id, c.budget_ids, c.started_at_ms,
        c.terminal_at_ms, c.failure_reason, c.failure_category, c.cancellation_reason, c.cancelled_by,
        c.last_transition_at_ms, c.last_mutation_at_ms, c.last_event_ord, c.limited, c.spends, c.blocked_budget_id,
-       c.unadmitted_lease_id, c.open_waitpoints, c.stream_open, c.granted, c.attempt_timeout_ms, c.queue_id, c.ready_in, c.rank, c.due_at_ms
+       c.unadmitted_lease_id, c.open_waitpoints, c.stream_open, c.granted, c.attempt_timeout_ms, c.queue_id,
+       c.ready_in, c.rank, c.due_at_ms
   from ff_execution c
   join ff_state_word w on w.state = c.state
   join ff_queue q on q.queue_id = c.queue_id;
