@@ -10,6 +10,11 @@ create table ff_schema_version (
 );
 comment on table ff_schema_version is
     'One row per applied migration: its number, when it was applied, the file and its checksum.';
+comment on column ff_schema_version.version is 'The number of the migration, which its file name begins with.';
+comment on column ff_schema_version.applied_at_ms is 'When pyff migrate applied it (Unix time in ms).';
+comment on column ff_schema_version.migration is 'The file name without .sql.';
+comment on column ff_schema_version.sha256 is
+    'The checksum of the file as applied, in hex. pyff migrate refuses a file that was edited later.';
 
 create table ff_schema_state (
     id               boolean not null default true primary key check (id),
@@ -19,6 +24,12 @@ create table ff_schema_state (
 );
 comment on table ff_schema_state is
     'One row: the checksum of the installed functions and the pyff release that installed them.';
+comment on column ff_schema_state.id is 'Always true: the table has one row.';
+comment on column ff_schema_state.functions_sha256 is 'The checksum of all files of db/functions as applied, in hex.';
+comment on column ff_schema_state.pyff_version is 'The newest release of pyff that applied the functions.';
+comment on column ff_schema_state.applied_at_ms is
+    'When the functions were applied (Unix time in ms). An older time than that of a migration means that they '
+    'have to be applied again.';
 
 create table ff_setting (
     name        text not null primary key,
@@ -27,6 +38,9 @@ create table ff_setting (
 );
 comment on table ff_setting is
     'Settings of the engine. Read with ff_setting(name), changed with ff_set_setting(name, value).';
+comment on column ff_setting.name is 'The name that ff_setting and ff_set_setting take.';
+comment on column ff_setting.value is 'The value as text, in the form that the description demands.';
+comment on column ff_setting.description is 'What the setting does, its unit and its range.';
 
 insert into ff_setting (name, value, description) values
     ('notify', 'on',
@@ -34,7 +48,8 @@ insert into ff_setting (name, value, description) values
     ('max_execution_bytes', '16777216',
      'the largest payload or result of an execution, in bytes: 1024 to 536870912'),
     ('retention_ms', '604800000',
-     'how long executions are kept that ended completed or skipped and whose policy has no retention_ms, in milliseconds'),
+     'how long executions are kept that ended completed or skipped and whose policy has no retention_ms, in '
+     'milliseconds'),
     ('retention_failed_ms', '2592000000',
      'the same for those that ended failed, cancelled or expired');
 
@@ -59,3 +74,13 @@ create table ff_error_code (
 );
 comment on table ff_error_code is
     'Every error the engine can raise: SQLSTATE, class, kind, whether a retry may help, what it means, what to do.';
+comment on column ff_error_code.sqlstate is
+    'The SQLSTATE of the error: WF and three digits, the first of which is the class.';
+comment on column ff_error_code.class is 'not_found, validation, contention, conflict, state, corruption or resource.';
+comment on column ff_error_code.kind is
+    'The name of the error, as HINT and DETAIL of a raised error and the exceptions of the Python package have '
+    'it.';
+comment on column ff_error_code.retryable is
+    'Whether the same call may succeed later without a change of its arguments.';
+comment on column ff_error_code.description is 'What happened, in one sentence.';
+comment on column ff_error_code.hint is 'What the caller can do.';

@@ -16,6 +16,18 @@ create table ff_event_family (
 comment on table ff_event_family is
     'Per family of events: types that are not written (muted), when subscribers are notified, how long events are '
     'kept.';
+comment on column ff_event_family.family is 'completion, lease, suspension, signal, operator, worker or flow.';
+comment on column ff_event_family.muted is
+    'Types of events that are not written; * stands for all. Set by ff_set_event_family.';
+comment on column ff_event_family.notify is
+    'When subscribers are notified: at the commit of the event, by the next ff_tick, or never (off).';
+comment on column ff_event_family.notified_event_id is 'The greatest event_id of the last notification by ff_tick.';
+comment on column ff_event_family.retention_ms is 'How long events are kept, in ms.';
+comment on column ff_event_family.trimmed_gen is
+    'The generation of the last trimmed event. All events up to (trimmed_gen, trimmed_ord, trimmed_event_id) are '
+    'deleted.';
+comment on column ff_event_family.trimmed_ord is 'The ord of the last trimmed event; 0 before the first trim.';
+comment on column ff_event_family.trimmed_event_id is 'The id of the last trimmed event; 0 before the first trim.';
 
 insert into ff_event_family (family, notify) values
     ('completion', 'tick'), ('lease', 'tick'), ('suspension', 'commit'), ('signal', 'commit'),
@@ -31,7 +43,14 @@ create table ff_event_generation (
 );
 comment on table ff_event_generation is
     'One row: the generation of the event order and the cluster it was counted in; a restored database needs a new '
-    'generation. muted (as family/type) and notified (families that notify at commit) are copies from ff_event_family.';
+    'generation.';
+comment on column ff_event_generation.id is 'Always true: the table has one row.';
+comment on column ff_event_generation.gen is
+    'The current generation, which new events get. ff_rebase_events increases it.';
+comment on column ff_event_generation.system_identifier is
+    'The identifier of the cluster in which the generation was counted (pg_control_system).';
+comment on column ff_event_generation.muted is 'A copy of ff_event_family.muted, as family/type.';
+comment on column ff_event_generation.notified is 'The families that notify at commit, from ff_event_family.notify.';
 
 insert into ff_event_generation (gen, system_identifier)
 select 1, c.system_identifier from pg_control_system() c;
@@ -40,7 +59,6 @@ select 1, c.system_identifier from pg_control_system() c;
 -- event of an execution get a smaller id.
 create sequence ff_event_id_seq as bigint increment 2048 start 2048 cache 1;
 
--- The ids and source in an event about a suspension, waitpoint or signal.
 create type ff_event_wait as (
     suspension_id   uuid,
     waitpoint_id    uuid,
@@ -49,10 +67,8 @@ create type ff_event_wait as (
     source_identity text,
     effect          text
 );
+comment on type ff_event_wait is 'The ids and source in an event about a suspension, waitpoint or signal.';
 
--- The executions of a batch row. An array is NULL where the executions do not differ: the row has the value, or there
--- is none. first_id_ms and last_id_ms: the times in the smallest and the greatest id; span: a length class, they are at
--- most 1000 * 16 ^ span ms apart (ff__event_rows).
 create type ff_event_batch as (
     span            int,
     first_id_ms     bigint,
@@ -66,10 +82,14 @@ create type ff_event_batch as (
     lease_ids       uuid[],
     lease_epochs    bigint[]
 );
+comment on type ff_event_batch is
+    'The executions of a batch row. An array is NULL where the executions do not differ: the row has the value, or '
+    'there is none. first_id_ms and last_id_ms: the times in the smallest and the greatest id; span: a length '
+    'class, they are at most 1000 * 16 ^ span ms apart (ff__event_rows).';
 
 -- One row per call. The view ff_event shows its events. A row with a batch is one event of each of its executions: that
--- of element i (from 0) has the id event_id + 2 * i. lease_type: the completion is also the end of the lease (family
--- lease), whose event has the preceding id. Few columns, because each costs about 1000 instructions, even if NULL.
+-- of element i (from 0) has the id event_id + 2 * i. Few columns, because each costs about 1000 instructions, even if
+-- NULL.
 create table ff_event_log (
     ord                bigint not null,
     event_id           bigint not null,
@@ -106,11 +126,35 @@ alter table ff_event_log alter column batch set storage external;
 comment on table ff_event_log is
     'The outbox of events, one row per call. Insert only, except for trimming. Read in the order (gen, ord, event_id), '
     'and only below the horizon of running transactions.';
-comment on column ff_event_log.size is 'How many executions batch holds; NULL: none.';
+comment on column ff_event_log.ord is
+    'The place in the order: the number of the writing transaction, or of an earlier event of the same execution '
+    'if that is greater.';
+comment on column ff_event_log.event_id is 'The id of the event, unique in all families; of the first one of a batch.';
+comment on column ff_event_log.occurred_at_ms is 'When it happened (Unix time in ms).';
+comment on column ff_event_log.execution_id is 'The execution; NULL: none, or a batch.';
+comment on column ff_event_log.flow_id is 'The flow of the execution, or the flow itself; NULL: none.';
+comment on column ff_event_log.lease_id is 'The lease; NULL: the event is not about one.';
+comment on column ff_event_log.lease_epoch is 'The number of the lease.';
+comment on column ff_event_log.gen is 'The generation of the order, from ff_event_generation.';
+comment on column ff_event_log.attempt_index is 'The attempt, from 0; NULL: none.';
+comment on column ff_event_log.family is 'The family, of ff_event_family.';
+comment on column ff_event_log.event_type is 'What happened; docs/events.md lists the types of each family.';
 comment on column ff_event_log.lease_type is
-    'The end of the lease that came with this completion: released or expired.';
+    'The end of the lease that came with this completion: released or expired. It is an event of family lease, '
+    'with the preceding id. NULL: none.';
 comment on column ff_event_log.lease_reason is 'The reason for the end of the lease.';
+comment on column ff_event_log.reason is 'Why it happened, as given by the caller or the engine; NULL: not given.';
+comment on column ff_event_log.lane_id is 'The lane of the execution, or the lane itself; NULL: none.';
+comment on column ff_event_log.namespace is 'The namespace of the execution, flow or worker; NULL: none.';
+comment on column ff_event_log.worker_id is 'The worker of the lease, or the worker itself; NULL: none.';
+comment on column ff_event_log.worker_instance_id is 'The process of that worker.';
 comment on column ff_event_log.tags is 'The tags of the execution or flow at that time; NULL: none.';
+comment on column ff_event_log.details is 'More values, by type of event; NULL: none.';
+comment on column ff_event_log.wait is
+    'The ids and the source of an event about a suspension, waitpoint or signal; NULL for other events.';
+comment on column ff_event_log.size is 'How many executions batch holds; NULL: none.';
+comment on column ff_event_log.batch is
+    'The executions of a batch: an event for each; NULL: the row is about one execution, flow, lane or worker.';
 create index ff_event_log_execution on ff_event_log (execution_id);
 create index ff_event_log_span on ff_event_log (((batch).span), ((batch).last_id_ms), ((batch).first_id_ms))
     where size is not null;
@@ -202,6 +246,32 @@ union all
 select * from ff_event_batched_end;
 comment on view ff_event is
     'The events, one row each. For the events of one execution use ff__event_rows: this view scans all batch rows.';
+comment on column ff_event.ord is 'The place in the order, with gen and event_id.';
+comment on column ff_event.event_id is 'The id of the event, unique in all families.';
+comment on column ff_event.occurred_at_ms is 'When it happened (Unix time in ms).';
+comment on column ff_event.execution_id is 'The execution; NULL: none.';
+comment on column ff_event.flow_id is 'The flow of the execution, or the flow itself; NULL: none.';
+comment on column ff_event.lease_id is 'The lease, in family lease; otherwise NULL.';
+comment on column ff_event.suspension_id is 'The suspension; NULL: none.';
+comment on column ff_event.waitpoint_id is 'The waitpoint; NULL: none.';
+comment on column ff_event.signal_id is 'The signal; NULL: none.';
+comment on column ff_event.lease_epoch is 'The number of the lease, in family lease; otherwise NULL.';
+comment on column ff_event.gen is 'The generation of the order, from ff_event_generation.';
+comment on column ff_event.attempt_index is 'The attempt, from 0; NULL: none.';
+comment on column ff_event.partition_key is 'The last byte of execution_id, or of flow_id; NULL: neither is set.';
+comment on column ff_event.family is 'The family, of ff_event_family.';
+comment on column ff_event.event_type is 'What happened; docs/events.md lists the types of each family.';
+comment on column ff_event.lane_id is 'The lane of the execution, or the lane itself; NULL: none.';
+comment on column ff_event.namespace is 'The namespace of the execution, flow or worker; NULL: none.';
+comment on column ff_event.tags is 'The tags of the execution or flow at that time; NULL: the event has neither.';
+comment on column ff_event.worker_id is 'The worker, in the families lease and worker; otherwise NULL.';
+comment on column ff_event.worker_instance_id is 'The process of that worker.';
+comment on column ff_event.source_type is 'The kind of sender of a signal; NULL for other events.';
+comment on column ff_event.source_identity is 'The sender of a signal, as given; NULL for other events.';
+comment on column ff_event.outcome is 'How the execution ended, in family completion; otherwise NULL.';
+comment on column ff_event.effect is 'What a signal did: buffered, appended or satisfied; NULL for other events.';
+comment on column ff_event.reason is 'Why it happened, as given by the caller or the engine; NULL: not given.';
+comment on column ff_event.details is 'More values, by type of event; NULL: none.';
 
 -- The same, each part ordered, so that the newest events are merged from the ends of the indexes.
 create view ff_event_newest as
@@ -213,3 +283,19 @@ union all
 union all
 (select * from ff_event_batched_end order by gen desc, ord desc, event_id desc);
 comment on view ff_event_newest is 'ff_event for reading the newest: its parts are ordered.';
+
+-- The other views have the same columns.
+do $comments$
+declare
+    v_comment text;
+begin
+    for v_comment in
+        select format('comment on column %I.%I is %L', v.view, a.attname, col_description(a.attrelid, a.attnum))
+          from (values ('ff_event_single'), ('ff_event_single_end'), ('ff_event_batched'), ('ff_event_batched_end'),
+                       ('ff_event_newest')) v(view)
+          join pg_attribute a on a.attrelid = 'ff_event'::regclass and a.attnum > 0
+    loop
+        execute v_comment;
+    end loop;
+end
+$comments$;

@@ -2,8 +2,6 @@
 
 set local lock_timeout = '10s';
 
--- The row is the lock of its step: the transaction that has locked it runs the step. more: the last run left due rows,
--- so the next one does not wait for the interval.
 create table ff_reconciler (
     name           text collate "C" not null primary key,
     run_order      int     not null,
@@ -17,6 +15,16 @@ create table ff_reconciler (
 comment on table ff_reconciler is
     'The steps of maintenance: how often each runs, whether it is switched on, what its last run did. Changed by '
     'ff_set_reconciler.';
+comment on column ff_reconciler.name is
+    'The name of the step in ff_tick and ff_set_reconciler. Its row is locked while the step runs.';
+comment on column ff_reconciler.run_order is 'Its position among the steps of one tick.';
+comment on column ff_reconciler.interval_ms is 'The shortest time between two runs, in ms.';
+comment on column ff_reconciler.last_run_at_ms is 'When it last ran (Unix time in ms); NULL: never.';
+comment on column ff_reconciler.last_processed is 'How many rows the last run processed.';
+comment on column ff_reconciler.last_errors is 'How many rows failed in the last run.';
+comment on column ff_reconciler.enabled is 'Whether ff_tick runs it.';
+comment on column ff_reconciler.more is
+    'Whether the last run left due rows: the next one does not wait for the interval.';
 
 insert into ff_reconciler (run_order, name, interval_ms) values
     (1, 'sweep_expired_leases', 1500),
@@ -52,6 +60,12 @@ create table ff_reconciler_error (
 comment on table ff_reconciler_error is
     'Rows that a step of maintenance could not process, retried after growing delays. row_key names the row; empty: '
     'the step itself. Usually empty.';
+comment on column ff_reconciler_error.name is 'The step of maintenance.';
+comment on column ff_reconciler_error.row_key is 'The id of the row that failed; empty: the step itself.';
+comment on column ff_reconciler_error.next_retry_at_ms is 'When it is tried again (Unix time in ms).';
+comment on column ff_reconciler_error.attempts is 'How often it has failed.';
+comment on column ff_reconciler_error.last_error is 'The SQLSTATE and message of the last failure.';
+comment on column ff_reconciler_error.failing_since_ms is 'When it failed first (Unix time in ms).';
 create index ff_reconciler_error_retry on ff_reconciler_error (name, next_retry_at_ms);
 
 create index ff_worker_registry_lapse on ff_worker_registry ((last_heartbeat_ms + liveness_ttl_ms));
@@ -59,20 +73,23 @@ create index ff_worker_registry_lapse on ff_worker_registry ((last_heartbeat_ms 
 -- Flows to be projected: those never projected, by this index; projected ones that may change, by the index of the
 -- summaries. Flows that were projected after their end are in neither.
 alter table ff_flow_core add column projected boolean not null default false;
+comment on column ff_flow_core.projected is
+    'Whether it was counted into ff_flow_summary since it was created or reopened.';
 create index ff_flow_core_unprojected on ff_flow_core (created_at_ms) where node_count > 0 and not projected;
 alter table ff_flow_summary add column final boolean not null default false;
+comment on column ff_flow_summary.final is 'Whether the flow had ended: it is not counted again.';
 drop index ff_flow_summary_projected;
 create index ff_flow_summary_projected on ff_flow_summary (projected_at_ms) where not final;
 
--- Flows by their retention, stored when the last member has ended. retention_ms: the longest of its members' if each
--- has its own, else -1: by the settings. unsuccessful: a member without its own ended failed, cancelled or expired, or
--- the flow was cancelled and has no members, or live ones.
+-- Flows by their retention, stored when the last member has ended.
 alter table ff_flow_core add column retention_ms bigint not null default -1;
+comment on column ff_flow_core.retention_ms is
+    'The longest retention of its members after the end, in ms, if each has its own; -1: as the settings say. '
+    'Written when the last member has ended.';
 drop index ff_flow_core_terminal;
 create index ff_flow_core_terminal on ff_flow_core (retention_ms, unsuccessful, terminal_at_ms)
     where terminal_at_ms is not null;
 
--- The result of a step in one ff_tick. Internal.
 create type ff_step_run as (
     step       text,
     processed  int,
@@ -80,3 +97,4 @@ create type ff_step_run as (
     more       boolean,
     elapsed_ms bigint
 );
+comment on type ff_step_run is 'The result of a step in one ff_tick. Internal.';

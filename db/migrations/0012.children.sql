@@ -2,8 +2,7 @@
 
 set local lock_timeout = '10s';
 
--- A separate table: an execution without a parent has no row, column or index entry. A row is deleted with its
--- child; the parent may be deleted earlier. created_at_ms is the child's, for lists in the order of creation.
+-- A separate table: an execution without a parent has no row, column or index entry. A row is deleted with its child.
 create table ff_child (
     child_id      uuid    not null primary key,
     parent_id     uuid    not null,
@@ -15,7 +14,8 @@ comment on table ff_child is
     'success. Read it with ff_list_children.';
 comment on column ff_child.child_id is 'The child.';
 comment on column ff_child.parent_id is 'Its parent, which may have been deleted by retention.';
-comment on column ff_child.created_at_ms is 'When the child was created.';
+comment on column ff_child.created_at_ms is
+    'When the child was created (Unix time in ms), for lists in the order of creation.';
 comment on column ff_child.detached is 'Whether the child is independent of the end and the replay of its parent.';
 create index ff_child_parent on ff_child (parent_id, created_at_ms, child_id);
 

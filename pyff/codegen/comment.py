@@ -1,10 +1,12 @@
 """What COMMENT ON FUNCTION says: prose, and lines that a program reads.
 
-- Outcomes: <column> = a | b | c    the values of a text column; one line per column
+- Outcomes: <column> = a | b | c    the values of a text column
 - Nullable: <column>, <argument>    columns that may be null, and arguments without a default that may; no others
 - Errors: <kind>, <kind>            what the function raises, as in ff_error_code
 - Rows: at most one                 a set that is never a list
 - Rows: exactly one                 a set that is never a list and never empty: the function raises instead
+
+A line that would be too long is written as several of its kind.
 """
 
 import re
@@ -41,8 +43,8 @@ def parse(text: str) -> Comment:
             continue
         word, rest = match.groups()
         if word == "Outcomes":
-            column, _, values = rest.partition("=")
-            outcomes[column.strip()] = _names(line, values, "|")
+            column, _, values = map(str.strip, rest.partition("="))
+            outcomes[column] = outcomes.get(column, ()) + _names(line, values, "|")
         elif word == "Nullable":
             nullable += _names(line, rest, ",")
         elif word == "Errors":

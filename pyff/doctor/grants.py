@@ -1,13 +1,9 @@
 """Does every role have exactly its grants?"""
 
-import re
 from collections.abc import Iterator
 
 from pyff.doctor.context import CheckContext, Finding, first_few, reapply, run_sql
-from pyff.migrate.tree import MigrateError, shipped
-
-ROLES = ("ff_reader", "ff_producer", "ff_worker", "ff_signaler", "ff_operator", "ff_admin")
-READERS = tuple(role for role in ROLES if role != "ff_signaler")  # roles that may select from the views
+from pyff.migrate.tree import ROLES, shipped
 
 _ROUTINES = r"""
 select p.proname, p.oid::regprocedure::text as signature,
@@ -19,11 +15,12 @@ select p.proname, p.oid::regprocedure::text as signature,
  where p.pronamespace = quote_ident(current_schema())::regnamespace and p.proname like 'ff\_%%'
  order by p.proname"""
 _VIEWS = r"""
-select c.oid::regclass::text as name, string_agg(r.rolname, ', ' order by r.rolname) as roles
-  from pg_class c join pg_roles r on r.rolname = any(%s)
+select c.relname, c.oid::regclass::text as name,
+       array(select r.rolname from pg_roles r
+              where r.rolname = any(%s) and has_table_privilege(r.oid, c.oid, 'select')) as readers
+  from pg_class c
  where c.relnamespace = quote_ident(current_schema())::regnamespace and c.relkind = 'v' and c.relname like 'ff\_v\_%%'
-   and not has_table_privilege(r.oid, c.oid, 'select')
- group by c.oid order by c.oid::regclass::text"""
+ order by c.relname"""
 _SCHEMA = """
 select r.rolname, quote_ident(current_schema()) as schema from pg_roles r
  where r.rolname = any(%s) and not has_schema_privilege(r.oid, quote_ident(current_schema())::regnamespace, 'usage')"""
@@ -58,9 +55,10 @@ def check(context: CheckContext) -> Iterator[Finding]:
             statements.append(f"grant execute on routine {row['signature']} to {', '.join(lacking)}")
         if row["public"]:
             public.append(f"revoke execute on routine {row['signature']} from public")
-    statements += [
-        f"grant select on {row['name']} to {row['roles']}" for row in context.rows(_VIEWS, [*READERS])
-    ]
+    for row in context.rows(_VIEWS, [*ROLES]):
+        lacking = [r for r in ROLES if r in there and row["relname"] in wanted[r] and r not in row["readers"]]
+        if lacking:
+            statements.append(f"grant select on {row['name']} to {', '.join(lacking)}")
     statements += [
         f"grant usage on schema {row['schema']} to {row['rolname']}"
         for row in context.rows(_SCHEMA, [*ROLES])
@@ -90,18 +88,5 @@ def check(context: CheckContext) -> Iterator[Finding]:
 
 
 def expected() -> dict[str, frozenset[str]]:
-    """The roles of each function, read from the script of the grants."""
-    script = next(file.text for file in shipped().scripts if file.name == "grants")
-    lists = {
-        name: frozenset(re.findall(r"\w+", text))
-        for name, text in re.findall(r"(v_\w+) text\[\] := '\{(.*?)\}'", script, re.S)
-    }
-    sums = dict(re.findall(r"when '(ff_\w+)' then ((?:v_\w+(?: \|\| )?)+)", script))
-    rest = re.search(r"else ((?:v_\w+(?: \|\| )?)+) end", script)
-    if rest:
-        sums["ff_admin"] = rest[1]
-    if set(sums) != set(ROLES) or not all(lists.values()):
-        raise MigrateError("cannot parse grants.sql")
-    return {
-        role: frozenset().union(*(lists[name] for name in text.split(" || "))) for role, text in sums.items()
-    }
+    """The functions and views of each role, as their files grant them."""
+    return {role: frozenset(file.name for file in shipped().objects if role in file.roles) for role in ROLES}

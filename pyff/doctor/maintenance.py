@@ -52,11 +52,12 @@ def check(context: CheckContext) -> Iterator[Finding]:
                 for name in off
             ),
         )
+    errors = f"{context.private()}.ff_reconciler_error"
     for row in steps:
         if not row["failing_rows"]:
             continue
         yield Finding(
             f"{row['name']} fails on {row['failing_rows']} rows, for example: {row['example_error']}",
             "they are retried after growing pauses; the work that depends on them does not continue",
-            (run_sql(f"select * from {context.private()}.ff_reconciler_error where name = '{row['name']}'"),),  # noqa: S608
+            (run_sql(f"select * from {errors} where name = '{row['name']}'"),),  # noqa: S608
         )

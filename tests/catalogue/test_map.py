@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from pyff.migrate.tree import shipped
 from tests.sql import table
 
 DB = Path(__file__).parents[2] / "db"
@@ -44,3 +45,50 @@ def test_every_rule_is_in_the_file_that_the_map_names():
 def test_every_helper_of_the_map_exists(db):
     known = {row["proname"] for row in table(db, "select proname from pg_proc where proname like 'ff\\_%%'")}
     assert set(re.findall(r"\bff__\w+", MAP)) - known - {"ff__name"} == set()
+
+
+def calls() -> tuple[dict[str, str], dict[str, set[str]]]:
+    """The file of each helper, as noun/file.sql, and those of the functions that call it."""
+    objects = shipped().objects
+    files = {file.name: f"{file.path.parent.name}/{file.path.name}" for file in objects}
+    callers: dict[str, set[str]] = {name: set() for name in files if name.startswith("ff__")}
+    for file in objects:
+        for called in set(re.findall(r"\bff__\w+(?=\()", re.sub("--.*", "", file.text))) - {file.name}:
+            callers[called].add(files[file.name])
+    return files, callers
+
+
+def test_every_helper_has_a_caller():
+    _, callers = calls()
+    assert [name for name, found in callers.items() if not found] == []
+
+
+def test_a_helper_that_one_file_uses_stands_in_that_file():
+    """Or in a file of its own idea: neither below a public function, nor among those that several functions share."""
+    files, callers = calls()
+    for name, found in callers.items():
+        if re.search(r"/(shared|errors|ff_(?!_)\w+)\.sql$", files[name]):
+            assert len(found) > 1 or found == {files[name]}, (name, files[name], found)
+
+
+def test_below_a_public_function_stand_helpers_that_it_alone_uses():
+    """Invariants may use them too."""
+    files, callers = calls()
+    for name, found in callers.items():
+        if re.search(r"/ff_(?!_)\w+\.sql$", files[name]):
+            assert {file for file in found if not file.startswith("invariants/")} == {files[name]}, (
+                name,
+                found,
+            )
+
+
+def test_what_only_one_noun_uses_is_in_its_room():
+    files, callers = calls()
+    for name, found in callers.items():
+        nouns = {file.split("/")[0] for file in found} - {"invariants", "views"}
+        noun = files[name].split("/")[0]
+        # Events are written in one file.
+        if noun == "core" and files[name] != "core/events.sql":
+            assert len(nouns) > 1 or nouns == {"core"}, (name, found)
+        elif noun not in {"core", "invariants"}:
+            assert nouns == {noun}, (name, found)

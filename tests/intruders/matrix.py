@@ -12,7 +12,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-ROLES = ("ff_reader", "ff_producer", "ff_worker", "ff_signaler", "ff_operator", "ff_admin")
+from pyff.migrate.tree import ROLES
+
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 BEGIN, END = "<!-- roles:begin -->", "<!-- roles:end -->"
 

@@ -40,7 +40,10 @@ class Release:
     def file(self, path: str, text: str) -> "Release":
         target = self.root / "functions" / path
         target.parent.mkdir(exist_ok=True)
-        target.write_text(textwrap.dedent(text))
+        text = textwrap.dedent(text)
+        if target.stem.startswith("ff_") and not target.stem.startswith("ff__"):
+            text += "\n-- grant: ff_reader, ff_admin\n"
+        target.write_text(text)
         return self
 
     def function(

@@ -189,10 +189,28 @@ def test_a_mistake_in_a_file_is_reported_with_its_line_and_changes_nothing(datab
         ("nouns/shared.sql", "create or replace function mine() ", "mine is not the name of"),
         ("nouns/shared.sql", "create or replace function ff__x() ", "defines the same name"),
         ("nouns/shared.sql", "select 1", "defines no function or view"),
+        (
+            "nouns/shared.sql",
+            "create or replace function ff__b() \n-- grant: ff_reader",
+            "ff__b has a grant line",
+        ),
+        ("nouns/ff_b.sql", "create or replace function ff_b() \n", "ff_b has no grant line"),
+        (
+            "nouns/ff_b.sql",
+            "create or replace function ff_b() \n-- grant: x",
+            "the grant line of ff_b must name",
+        ),
+        (
+            "nouns/ff_b.sql",
+            "create or replace function ff_b() \n-- grant: ff_admin, ff_reader",
+            "the grant line of ff_b must name roles in the order of ff_reader",
+        ),
+        ("views/ff_v_b.sql", "create or replace view ff_v_b as select 1 as b;", "ff_v_b has no grant line"),
     ],
 )
 def test_a_file_with_what_does_not_belong_there_is_refused(release, path, text, complaint):
     release.function("ff__x", room="core").file(path, text)
+    (release.root / "functions" / path).write_text(text)  # without the grant line that `file` appends
     with pytest.raises(MigrateError, match=complaint):
         _ = release.tree
 

@@ -1,8 +1,13 @@
 """Who may migrate, and who may call what afterwards."""
 
+from pathlib import Path
+
 import pytest
 
-from pyff.migrate import MigrateError, migrate
+from pyff.migrate import MigrateError, check, migrate
+from pyff.migrate.tree import ROLES
+
+DB = Path(__file__).parents[2] / "db"
 
 GRANTS = """\
 do $$
@@ -24,6 +29,28 @@ def test_grants_are_applied_again_even_if_nothing_else_changed(database, release
     report = migrate(database.dsn, db=release.tree)
     assert not report.functions_applied
     assert (database.one(MAY, "ff_reader"), database.one(MAY, "ff_worker")) == (True, False)
+
+
+def test_the_grant_lines_of_all_files_are_passed_to_scripts(database, release):
+    release.function("ff_x").function("ff__y").view("ff_v_z", "select 1 as z").file(
+        "grants.sql", "create table granted as select '@grants@'::jsonb as roles;"
+    )
+    migrate(database.dsn, db=release.tree)
+    roles = ["ff_reader", "ff_admin"]
+    assert database.one("table granted") == {"ff_x": roles, "ff_v_z": roles}
+
+
+def test_a_changed_grant_line_is_a_difference_and_is_applied(database, release):
+    root = release.function("ff_x").root
+    (root / "functions" / "grants.sql").write_text((DB / "functions" / "grants.sql").read_text())
+    may = lambda: [role for role in ROLES if database.one(MAY, role)]  # noqa: E731
+    migrate(database.dsn, db=release.tree)
+    assert may() == ["ff_reader", "ff_admin"]
+    path = root / "functions" / "nouns" / "ff_x.sql"
+    path.write_text(path.read_text().replace("-- grant: ff_reader,", "-- grant: ff_signaler,"))
+    assert check(database.dsn, db=release.tree).functions_differ
+    migrate(database.dsn, db=release.tree)
+    assert may() == ["ff_signaler", "ff_admin"]
 
 
 def test_a_function_that_had_to_be_dropped_gets_its_grants_again(database, release):

@@ -118,12 +118,13 @@ def test_functions_that_share_a_result_must_stay_alike(db):
 def test_a_comment_is_prose_and_lines_for_programs():
     text = (
         "Does it.\n\nIn two ways: one, two.\n\nOutcomes: outcome = a | b_2\nOutcomes: kind = c\n"
-        "Nullable: x, y\nErrors: stale_lease,lease_expired\nRows: at most one"
+        "Outcomes: outcome = d\nNullable: x, y\nNullable: z\n"
+        "Errors: stale_lease,lease_expired\nErrors: lease_revoked\nRows: at most one"
     )
     assert parse(text) == Comment(
         prose="Does it.\n\nIn two ways: one, two.",
-        outcomes={"outcome": ("a", "b_2"), "kind": ("c",)},
-        nullable=frozenset({"x", "y"}),
-        errors=("stale_lease", "lease_expired"),
+        outcomes={"outcome": ("a", "b_2", "d"), "kind": ("c",)},
+        nullable=frozenset({"x", "y", "z"}),
+        errors=("stale_lease", "lease_expired", "lease_revoked"),
         rows="at most one",
     )

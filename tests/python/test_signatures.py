@@ -6,6 +6,7 @@ import re
 import types
 import typing
 import uuid
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -67,10 +68,9 @@ class Declared:
             for line in re.findall(r"^Nullable: (.*)$", comment, re.M)
             for name in line.split(",")
         }
-        self.literals = {
-            column: {value.strip() for value in values.split("|")}
-            for column, values in re.findall(r"^Outcomes: (\w+) *= *(.*)$", comment, re.M)
-        }
+        self.literals = defaultdict(set)
+        for column, values in re.findall(r"^Outcomes: (\w+) *= *(.*)$", comment, re.M):
+            self.literals[column] |= {value.strip() for value in values.split("|")}
         self.is_optional = re.search(r"^Rows: at most one$", comment, re.M) is not None
         if re.search(r"^Rows: exactly one$", comment, re.M):
             self.is_set = False

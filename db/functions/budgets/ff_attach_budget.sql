@@ -72,4 +72,6 @@ budgets of their own. An execution cannot be claimed while one of its budgets is
 running attempts continue. At most 16 budgets.
 
 Outcomes: outcome = attached | already_attached
-Errors: invalid_input, invalid_execution_id, budget_not_found, execution_not_found, flow_not_found, execution_already_terminal, flow_already_terminal$$;
+Errors: invalid_input, invalid_execution_id, budget_not_found, execution_not_found, flow_not_found
+Errors: execution_already_terminal, flow_already_terminal$$;
+-- grant: ff_producer, ff_operator, ff_admin

@@ -101,3 +101,4 @@ ended. p_scope_type and p_scope_id are labels.
 Outcomes: outcome = created | already_satisfied
 Nullable: next_reset_at_ms
 Errors: invalid_input, budget_conflict$$;
+-- grant: ff_operator, ff_admin

@@ -52,3 +52,4 @@ members: present members keep it. Counted usage stays.
 
 Outcomes: outcome = detached | not_attached
 Errors: invalid_input, invalid_execution_id, execution_not_found, flow_not_found$$;
+-- grant: ff_producer, ff_operator, ff_admin

@@ -33,5 +33,7 @@ $$All attributes of one budget: a row per dimension, by name; one row without a 
 Outcomes: enforcement_mode = strict | warn
 Outcomes: on_hard_limit = fail | block | cancel_pending | cancel_all
 Outcomes: on_soft_limit = warn | none
-Nullable: next_reset_at_ms, last_reset_at_ms, last_breach_at_ms, last_breach_dim, dimension, current_usage, hard_limit, soft_limit
+Nullable: next_reset_at_ms, last_reset_at_ms, last_breach_at_ms, last_breach_dim, dimension, current_usage
+Nullable: hard_limit, soft_limit
 Errors: invalid_input, budget_not_found$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -19,3 +19,4 @@ row: no such budget, or a budget without dimensions.
 
 Nullable: hard_limit, soft_limit
 Errors: invalid_input$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

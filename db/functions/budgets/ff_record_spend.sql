@@ -47,3 +47,4 @@ Outcomes: outcome = ok | soft_breach | hard_breach | already_applied
 Outcomes: original_outcome = ok | soft_breach | hard_breach
 Nullable: dimension, current_usage, limit_value, original_outcome
 Errors: invalid_input, invalid_execution_id, budget_not_found, dedup_key_conflict, budget_overflow$$;
+-- grant: ff_producer, ff_worker, ff_operator, ff_admin

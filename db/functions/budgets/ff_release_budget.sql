@@ -18,3 +18,4 @@ dimensions released. Usage reported by ff_report_usage is consumed and stays.
 
 Outcomes: outcome = released | nothing_to_release
 Errors: invalid_input, invalid_execution_id, budget_not_found$$;
+-- grant: ff_producer, ff_worker, ff_operator, ff_admin

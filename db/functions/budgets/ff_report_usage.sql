@@ -38,4 +38,6 @@ reset clears it.
 Outcomes: outcome = ok | soft_breach | hard_breach | already_applied
 Outcomes: original_outcome = ok | soft_breach | hard_breach
 Nullable: dimension, current_usage, limit_value, original_outcome
-Errors: invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired, invalid_input, budget_not_found, dedup_key_conflict, budget_overflow$$;
+Errors: invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease, lease_revoked
+Errors: lease_expired, invalid_input, budget_not_found, dedup_key_conflict, budget_overflow$$;
+-- grant: ff_worker, ff_admin

@@ -19,3 +19,4 @@ interval, is counted from now. Executions that waited for the budget become clai
 Outcomes: outcome = reset
 Nullable: next_reset_at_ms
 Errors: invalid_input, budget_not_found$$;
+-- grant: ff_operator, ff_admin

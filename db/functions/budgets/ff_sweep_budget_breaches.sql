@@ -28,3 +28,4 @@ $$Cancels executions attached to breached budgets with on_hard_limit cancel_all 
 that do not run). The reason is budget_exceeded.
 
 Errors: invalid_input$$;
+-- grant: ff_operator, ff_admin

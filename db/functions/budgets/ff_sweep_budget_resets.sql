@@ -19,3 +19,4 @@ comment on function ff_sweep_budget_resets(int) is
 $$Starts a new period of each budget whose reset is due. Reset times stay on their grid, even if this runs late.
 
 Errors: invalid_input$$;
+-- grant: ff_operator, ff_admin

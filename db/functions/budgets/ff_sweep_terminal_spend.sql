@@ -32,3 +32,4 @@ $$Releases what ended executions spent by ff_record_spend on budgets with releas
 holds no reservation.
 
 Errors: invalid_input$$;
+-- grant: ff_operator, ff_admin

@@ -47,3 +47,4 @@ cleared when no hard limit is reached any more: waiting executions become claima
 
 Outcomes: outcome = updated | unchanged
 Errors: invalid_input, budget_not_found$$;
+-- grant: ff_operator, ff_admin

@@ -32,3 +32,4 @@ redeems the grant with ff_claim_from_grant before expires_at_ms; an expired gran
 Rows: at most one
 Outcomes: kind = claim | resume | reclaim
 Errors: invalid_input, invalid_lane_id, invalid_capabilities$$;
+-- grant: ff_worker, ff_admin

@@ -46,3 +46,4 @@ Outcomes: handle_kind = fresh | resumed | reclaimed
 Outcomes: attempt_type = initial | retry | reclaim | replay | fallback
 Nullable: flow_id, payload, payload_encoding, attempt_timeout_at_ms, deadline_at_ms
 Errors: invalid_input, invalid_lane_id, invalid_capabilities$$;
+-- grant: ff_worker, ff_admin

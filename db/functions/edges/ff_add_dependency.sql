@@ -38,4 +38,7 @@ $$ff_stage_dependency_edge and ff_apply_dependency_to_child in one call.
 
 Outcomes: outcome = applied | already_applied
 Outcomes: group_state = pending | satisfied | impossible | cancelled
-Errors: invalid_input, invalid_execution_id, self_referencing_edge, invalid_dependency_kind, flow_not_found, dependency_already_exists, flow_already_terminal, stale_graph_revision, execution_not_in_flow, execution_already_terminal, edge_group_already_decided, cycle_detected, edge_not_found$$;
+Errors: invalid_input, invalid_execution_id, self_referencing_edge, invalid_dependency_kind, flow_not_found
+Errors: dependency_already_exists, flow_already_terminal, stale_graph_revision, execution_not_in_flow
+Errors: execution_already_terminal, edge_group_already_decided, cycle_detected, edge_not_found$$;
+-- grant: ff_producer, ff_operator, ff_admin

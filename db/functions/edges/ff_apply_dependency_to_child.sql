@@ -31,3 +31,4 @@ outcome is applied immediately. unsatisfied_count: number of edges of the downst
 Outcomes: outcome = applied | already_applied
 Outcomes: group_state = pending | satisfied | impossible | cancelled
 Errors: invalid_input, flow_not_found, edge_not_found, flow_already_terminal, execution_already_terminal$$;
+-- grant: ff_producer, ff_operator, ff_admin

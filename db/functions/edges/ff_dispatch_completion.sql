@@ -50,3 +50,4 @@ again.
 
 Outcomes: outcome = noop | advanced | partial
 Errors: invalid_input$$;
+-- grant: ff_producer, ff_operator, ff_admin

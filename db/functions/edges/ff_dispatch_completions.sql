@@ -87,3 +87,4 @@ $$Dispatches ends of flow members that have not been dispatched yet (ff_dispatch
 that finds no work does the same.
 
 Errors: invalid_input$$;
+-- grant: ff_operator, ff_admin

@@ -26,3 +26,4 @@ executions that ended other than by success, and replays the children of replaye
 they were locked, or they were created at the same time. Also counts checks of parents that need no change.
 
 Errors: invalid_input$$;
+-- grant: ff_operator, ff_admin

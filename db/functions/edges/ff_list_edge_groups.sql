@@ -31,3 +31,4 @@ Outcomes: on_satisfied = cancel_remaining | let_run
 Outcomes: group_state = pending | satisfied | impossible | cancelled
 Nullable: k, on_satisfied
 Errors: invalid_input, invalid_cursor$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

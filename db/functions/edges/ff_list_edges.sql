@@ -45,3 +45,4 @@ Outcomes: edge_state = staged | applied | satisfied | failed | skipped
 Outcomes: upstream_outcome = success | failed | cancelled | expired | skipped
 Nullable: data_passing_ref, upstream_outcome, applied_at_ms, resolved_at_ms, reopened_at_ms
 Errors: invalid_input, invalid_execution_id$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -21,3 +21,4 @@ execution itself is not changed.
 Outcomes: outcome = success | failed | cancelled | expired | skipped
 Nullable: data_passing_ref, result
 Errors: invalid_input, invalid_execution_id$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

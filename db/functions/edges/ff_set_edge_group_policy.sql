@@ -52,4 +52,6 @@ Must be called before the member has an edge. p_on_satisfied: what happens to up
 when the group is decided: cancel_remaining cancels those that no other member waits for, let_run leaves them.
 
 Outcomes: outcome = set | already_set
-Errors: invalid_input, invalid_execution_id, flow_not_found, execution_not_in_flow, flow_already_terminal, edge_group_policy_already_fixed$$;
+Errors: invalid_input, invalid_execution_id, flow_not_found, execution_not_in_flow, flow_already_terminal
+Errors: edge_group_policy_already_fixed$$;
+-- grant: ff_producer, ff_operator, ff_admin

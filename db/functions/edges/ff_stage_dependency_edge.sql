@@ -31,4 +31,7 @@ $$Adds an edge to a flow: the downstream waits for the upstream. The edge has no
 p_edge_id: makes the call repeatable. p_expected_graph_revision: reject the call if the graph has changed since.
 
 Outcomes: outcome = staged | already_staged
-Errors: invalid_input, invalid_execution_id, self_referencing_edge, invalid_dependency_kind, flow_not_found, dependency_already_exists, flow_already_terminal, stale_graph_revision, execution_not_in_flow, execution_already_terminal, edge_group_already_decided, cycle_detected$$;
+Errors: invalid_input, invalid_execution_id, self_referencing_edge, invalid_dependency_kind, flow_not_found
+Errors: dependency_already_exists, flow_already_terminal, stale_graph_revision, execution_not_in_flow
+Errors: execution_already_terminal, edge_group_already_decided, cycle_detected$$;
+-- grant: ff_producer, ff_operator, ff_admin

@@ -21,4 +21,6 @@ attempt. skipped: the condition can no longer be met, the execution has ended. A
 any_terminal edges.
 
 Outcomes: outcome = ready | waiting | skipped
-Errors: invalid_input, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired, flow_cancelled$$;
+Errors: invalid_input, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease
+Errors: lease_revoked, lease_expired, flow_cancelled$$;
+-- grant: ff_worker, ff_admin

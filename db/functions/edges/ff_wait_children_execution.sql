@@ -30,4 +30,6 @@ $$ff_wait_children by explicit fence. p_source operator_override, without a fenc
 place of the lease holder. Members of ff_operator and ff_admin, and the owner of the schema, may do so.
 
 Outcomes: outcome = ready | waiting | skipped
-Errors: invalid_input, override_not_allowed, invalid_execution_id, fence_required, partial_fence, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired, flow_cancelled$$;
+Errors: invalid_input, override_not_allowed, invalid_execution_id, fence_required, partial_fence, execution_not_found
+Errors: execution_not_active, stale_lease, lease_revoked, lease_expired, flow_cancelled$$;
+-- grant: ff_worker, ff_operator, ff_admin

@@ -24,3 +24,4 @@ $$Returns a start cursor, valid for every reader. now: all events that commit fr
 just been committed; oldest: all events since the last event that was trimmed from any family.
 
 Errors: invalid_input, event_generation_stale$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

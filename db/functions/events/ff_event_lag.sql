@@ -49,3 +49,4 @@ transaction). p_family NULL: all families.
 
 Nullable: newest_ord, oldest_held_ms, holder_pid, holder_database
 Errors: invalid_input$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -40,3 +40,4 @@ Outcomes: event_type = success | failed | cancelled | expired | skipped | waterm
 Outcomes: outcome = success | failed | cancelled | expired | skipped
 Nullable: event_id, execution_id, flow_id, lane_id, namespace, tags, occurred_at_ms, attempt_index, outcome, reason
 Errors: invalid_input, invalid_execution_id, invalid_cursor, cursor_expired, event_generation_stale$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -36,3 +36,4 @@ $$Flow events: ff_read_events of the family flow, with its columns.
 Outcomes: event_type = created | started | reopened | completed | failed | cancel_requested | watermark
 Nullable: event_id, flow_id, namespace, tags, occurred_at_ms, reason, details
 Errors: invalid_input, invalid_execution_id, invalid_cursor, cursor_expired, event_generation_stale$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

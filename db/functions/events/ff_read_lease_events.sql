@@ -41,5 +41,7 @@ comment on function ff_read_lease_events(text, int, text, jsonb, text, text[], i
 $$Lease events: ff_read_events of the family lease, with its columns.
 
 Outcomes: event_type = acquired | reclaimed | renewed | released | expired | revoked | watermark
-Nullable: event_id, execution_id, flow_id, lane_id, namespace, tags, occurred_at_ms, attempt_index, lease_id, lease_epoch, worker_id, worker_instance_id, reason
+Nullable: event_id, execution_id, flow_id, lane_id, namespace, tags, occurred_at_ms, attempt_index, lease_id
+Nullable: lease_epoch, worker_id, worker_instance_id, reason
 Errors: invalid_input, invalid_execution_id, invalid_cursor, cursor_expired, event_generation_stale$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -35,6 +35,9 @@ $$;
 comment on function ff_read_operator_events(text, int, text, jsonb, text, text[], int, int, boolean) is
 $$Operator actions: ff_read_events of the family operator, with its columns.
 
-Outcomes: event_type = overridden | cancelled | lease_revoked | priority_changed | replayed | resumed | lane_state_changed | flow_cancel_requested | approval_delivered | suspension_escalated | hmac_seeded | hmac_rotated | waitpoint_reminted | watermark
+Outcomes: event_type = overridden | cancelled | lease_revoked | priority_changed | replayed | resumed
+Outcomes: event_type = lane_state_changed | flow_cancel_requested | approval_delivered | suspension_escalated
+Outcomes: event_type = hmac_seeded | hmac_rotated | waitpoint_reminted | watermark
 Nullable: event_id, execution_id, flow_id, lane_id, namespace, tags, occurred_at_ms, reason, details
 Errors: invalid_input, invalid_execution_id, invalid_cursor, cursor_expired, event_generation_stale$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -43,5 +43,7 @@ $$Accepted signals: ff_read_events of the family signal, with its columns.
 
 Outcomes: event_type = delivered | watermark
 Outcomes: effect = buffered | appended | satisfied
-Nullable: event_id, execution_id, flow_id, lane_id, namespace, tags, occurred_at_ms, suspension_id, waitpoint_id, signal_id, source_type, source_identity, effect, details
+Nullable: event_id, execution_id, flow_id, lane_id, namespace, tags, occurred_at_ms, suspension_id, waitpoint_id
+Nullable: signal_id, source_type, source_identity, effect, details
 Errors: invalid_input, invalid_execution_id, invalid_cursor, cursor_expired, event_generation_stale$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

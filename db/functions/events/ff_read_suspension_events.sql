@@ -40,5 +40,7 @@ comment on function ff_read_suspension_events(text, int, text, jsonb, text, text
 $$Suspension events: ff_read_events of the family suspension, with its columns.
 
 Outcomes: event_type = suspended | already_satisfied | resumed | timed_out | escalated | waitpoint_closed | watermark
-Nullable: event_id, execution_id, flow_id, lane_id, namespace, tags, occurred_at_ms, attempt_index, suspension_id, waitpoint_id, reason, details
+Nullable: event_id, execution_id, flow_id, lane_id, namespace, tags, occurred_at_ms, attempt_index, suspension_id
+Nullable: waitpoint_id, reason, details
 Errors: invalid_input, invalid_execution_id, invalid_cursor, cursor_expired, event_generation_stale$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

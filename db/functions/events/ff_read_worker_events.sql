@@ -35,3 +35,4 @@ $$Worker registrations and removals: ff_read_events of the family worker, with i
 Outcomes: event_type = registered | marked_dead | ttl_swept | watermark
 Nullable: event_id, namespace, occurred_at_ms, worker_id, worker_instance_id, reason
 Errors: invalid_input, invalid_execution_id, invalid_cursor, cursor_expired, event_generation_stale$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -26,3 +26,4 @@ where transaction ids start again: existing events keep their places and come fi
 before other clients write to the restored database: concurrent writers, and this call, may get 40001 or 40P01. Until
 then a database restored into another cluster rejects reads of events (event_generation_stale); after a point-in-time
 recovery the need for this call is not detected: the operator must run it.$$;
+-- grant: ff_admin

@@ -53,3 +53,4 @@ that wrote an event, tick with the next ff_tick, off never. p_retention_ms: how 
 Outcomes: family = completion | lease | suspension | signal | operator | worker | flow
 Outcomes: notify = commit | tick | off
 Errors: invalid_input$$;
+-- grant: ff_admin

@@ -51,6 +51,7 @@ first, until p_limit (up to 100000) are deleted; events written by one call are 
 again. A reader whose cursor is older gets cursor_expired.
 
 Errors: invalid_input, event_generation_stale$$;
+-- grant: ff_admin
 
 -- Deletes the oldest events of a family whose row is locked; returns how many. Deletes whole rows of ff_event_log until
 -- they hold p_limit events: the last one may hold more. A row that holds a completion and the end of a lease is deleted

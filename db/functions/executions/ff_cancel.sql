@@ -24,4 +24,6 @@ comment on function ff_cancel(text, text) is
 $$The lease holder cancels its execution: the execution ends cancelled. p_reason is cut at 4096 characters.
 
 Outcomes: outcome = cancelled
-Errors: invalid_input, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+Errors: invalid_input, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease
+Errors: lease_revoked, lease_expired$$;
+-- grant: ff_worker, ff_admin

@@ -50,4 +50,6 @@ $$Cancels an execution in any state that is not terminal. p_source: operator_ove
 need no fence; lease_holder needs the complete fence. A live lease ends: later calls of its holder are rejected.
 
 Outcomes: outcome = cancelled | already_cancelled
-Errors: invalid_input, invalid_execution_id, execution_not_found, execution_already_terminal, fence_required, partial_fence, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+Errors: invalid_input, invalid_execution_id, execution_not_found, execution_already_terminal, fence_required
+Errors: partial_fence, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+-- grant: ff_producer, ff_operator, ff_admin

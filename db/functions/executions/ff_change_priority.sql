@@ -35,3 +35,4 @@ at the next claim.
 
 Outcomes: outcome = changed | unchanged
 Errors: invalid_input, invalid_execution_id, execution_not_found, execution_already_terminal$$;
+-- grant: ff_operator, ff_admin

@@ -80,4 +80,6 @@ $$Ends an execution with success and stores the result on the attempt that produ
 lease may call it. A repeated call returns the same result, with replayed = true.
 
 Outcomes: outcome = completed
-Errors: invalid_input, payload_too_large, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+Errors: invalid_input, payload_too_large, invalid_handle, invalid_execution_id, execution_not_found
+Errors: execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+-- grant: ff_worker, ff_admin

@@ -50,4 +50,6 @@ $$ff_complete with an explicit fence. p_source operator_override, without a fenc
 place of the lease holder; it requires membership in ff_operator or ff_admin, or ownership of the schema.
 
 Outcomes: outcome = completed
-Errors: invalid_input, override_not_allowed, payload_too_large, invalid_execution_id, fence_required, partial_fence, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+Errors: invalid_input, override_not_allowed, payload_too_large, invalid_execution_id, fence_required, partial_fence
+Errors: execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+-- grant: ff_worker, ff_operator, ff_admin

@@ -85,6 +85,7 @@ complete.
 Outcomes: outcome = completed | refused
 Nullable: public_state, terminal_at_ms, error_kind
 Errors: invalid_input$$;
+-- grant: ff_worker, ff_admin
 
 -- Completes, as a set, executions whose fences hold and whose attempts leave nothing open. Locks the rows in the order
 -- of their ids (waits for them). Returns the ids of those that ended; the caller handles the others one by one.

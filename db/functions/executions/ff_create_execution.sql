@@ -210,7 +210,11 @@ parent, and can be created after the parent has ended.
 
 Outcomes: outcome = created | duplicate
 Nullable: public_state, created_at_ms
-Errors: invalid_input, payload_too_large, invalid_lane_id, invalid_policy, invalid_capabilities, invalid_tag_key, quota_policy_not_found, budget_not_found, invalid_execution_id, partition_mismatch, flow_not_found, idempotency_conflict, execution_id_conflict, lane_not_accepting, flow_already_terminal, execution_not_found, execution_already_terminal$$;
+Errors: invalid_input, payload_too_large, invalid_lane_id, invalid_policy, invalid_capabilities, invalid_tag_key
+Errors: quota_policy_not_found, budget_not_found, invalid_execution_id, partition_mismatch, flow_not_found
+Errors: idempotency_conflict, execution_id_conflict, lane_not_accepting, flow_already_terminal, execution_not_found
+Errors: execution_already_terminal$$;
+-- grant: ff_producer, ff_operator, ff_admin
 
 -- Looks up the execution with an id chosen by the caller: NULL if there is none, its id if it was created by the same
 -- request in the same namespace. p_idempotency_key: the key of the request.

@@ -129,7 +129,10 @@ common to all. Returns rows in the order of p_payloads. A key repeated inside th
 
 Outcomes: outcome = created | duplicate
 Nullable: public_state
-Errors: invalid_input, payload_too_large, invalid_lane_id, invalid_policy, invalid_capabilities, invalid_tag_key, quota_policy_not_found, budget_not_found, flow_not_found, idempotency_conflict, lane_not_accepting, flow_already_terminal$$;
+Errors: invalid_input, payload_too_large, invalid_lane_id, invalid_policy, invalid_capabilities, invalid_tag_key
+Errors: quota_policy_not_found, budget_not_found, flow_not_found, idempotency_conflict, lane_not_accepting
+Errors: flow_already_terminal$$;
+-- grant: ff_producer, ff_operator, ff_admin
 
 -- Checks the idempotency keys of a batch. Errors: invalid_input (DETAIL.index, from 1).
 create or replace function ff__check_idempotency_keys(p_keys text[]) returns void

@@ -28,4 +28,6 @@ future, the execution is claimable at once.
 
 Outcomes: outcome = delayed | eligible
 Nullable: delay_until_ms
-Errors: invalid_input, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired, flow_cancelled$$;
+Errors: invalid_input, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease
+Errors: lease_revoked, lease_expired, flow_cancelled$$;
+-- grant: ff_worker, ff_admin

@@ -35,4 +35,6 @@ the lease holder; it requires membership in ff_operator or ff_admin, or ownershi
 
 Outcomes: outcome = delayed | eligible
 Nullable: delay_until_ms
-Errors: invalid_input, override_not_allowed, invalid_execution_id, fence_required, partial_fence, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired, flow_cancelled$$;
+Errors: invalid_input, override_not_allowed, invalid_execution_id, fence_required, partial_fence, execution_not_found
+Errors: execution_not_active, stale_lease, lease_revoked, lease_expired, flow_cancelled$$;
+-- grant: ff_worker, ff_operator, ff_admin

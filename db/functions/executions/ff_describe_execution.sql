@@ -52,5 +52,11 @@ policy and the progress of its current attempt. No row: there is no such executi
 
 Rows: at most one
 Outcomes: lane_state = active | paused | draining | disabled
-Nullable: lane_state, flow_id, payload_encoding, blocking_detail, current_attempt_index, current_attempt_id, lease_id, lease_ttl_ms, lease_acquired_at_ms, lease_renewed_at_ms, lease_expires_at_ms, lease_revoke_reason, worker_id, worker_instance_id, delay_until_ms, not_before_ms, deadline_at_ms, attempt_timeout_at_ms, attempt_remaining_ms, current_suspension_id, current_waitpoint_id, quota_policy_id, budget_ids, started_at_ms, terminal_at_ms, failure_reason, failure_category, cancellation_reason, cancelled_by, progress_pct, progress_message, progress_updated_at_ms, parent_execution_id
+Nullable: lane_state, flow_id, payload_encoding, blocking_detail, current_attempt_index, current_attempt_id, lease_id
+Nullable: lease_ttl_ms, lease_acquired_at_ms, lease_renewed_at_ms, lease_expires_at_ms, lease_revoke_reason
+Nullable: worker_id, worker_instance_id, delay_until_ms, not_before_ms, deadline_at_ms, attempt_timeout_at_ms
+Nullable: attempt_remaining_ms, current_suspension_id, current_waitpoint_id, quota_policy_id, budget_ids
+Nullable: started_at_ms, terminal_at_ms, failure_reason, failure_category, cancellation_reason, cancelled_by
+Nullable: progress_pct, progress_message, progress_updated_at_ms, parent_execution_id
 Errors: invalid_input, invalid_execution_id$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

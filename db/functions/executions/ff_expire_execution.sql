@@ -38,3 +38,4 @@ allows another retry. execution_deadline: the execution ends expired, in any sta
 Outcomes: outcome = expired | retry_scheduled | not_due | already_terminal | not_found
 Nullable: public_state
 Errors: invalid_input, invalid_execution_id$$;
+-- grant: ff_operator, ff_admin

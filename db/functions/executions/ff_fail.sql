@@ -37,4 +37,6 @@ add retries, and is ignored if there is none.
 
 Outcomes: outcome = retry_scheduled | terminal_failed
 Nullable: delay_until_ms, next_attempt_index
-Errors: invalid_input, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+Errors: invalid_input, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease
+Errors: lease_revoked, lease_expired$$;
+-- grant: ff_worker, ff_admin

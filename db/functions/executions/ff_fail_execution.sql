@@ -41,4 +41,6 @@ lease holder; it requires membership in ff_operator or ff_admin, or ownership of
 
 Outcomes: outcome = retry_scheduled | terminal_failed
 Nullable: delay_until_ms, next_attempt_index
-Errors: invalid_input, override_not_allowed, invalid_execution_id, fence_required, partial_fence, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+Errors: invalid_input, override_not_allowed, invalid_execution_id, fence_required, partial_fence, execution_not_found
+Errors: execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+-- grant: ff_worker, ff_operator, ff_admin

@@ -38,3 +38,4 @@ Rows: at most one
 Outcomes: outcome = success | failure | cancelled | expired | skipped | interrupted_reclaimed
 Nullable: attempt_index, outcome, result, result_encoding, failure_reason, failure_category, ended_at_ms
 Errors: invalid_input, invalid_execution_id$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -18,3 +18,4 @@ $$The value of one tag. No row: the execution does not have this tag, or there i
 
 Rows: at most one
 Errors: invalid_input, invalid_execution_id$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -26,5 +26,8 @@ $$The attempts of an execution, ordered by index, without their results.
 Outcomes: attempt_type = initial | retry | reclaim | replay | fallback
 Outcomes: state = started | suspended | ended_success | ended_failure | ended_cancelled | interrupted_reclaimed
 Outcomes: outcome = success | failure | cancelled | expired | skipped | interrupted_reclaimed
-Nullable: previous_attempt_index, resumed_at_ms, suspended_at_ms, ended_at_ms, outcome, failure_reason, failure_category, classification, result_encoding, progress_pct, progress_message, progress_updated_at_ms, release_op, release_at_ms
+Nullable: previous_attempt_index, resumed_at_ms, suspended_at_ms, ended_at_ms, outcome, failure_reason
+Nullable: failure_category, classification, result_encoding, progress_pct, progress_message, progress_updated_at_ms
+Nullable: release_op, release_at_ms
 Errors: invalid_input, invalid_execution_id$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

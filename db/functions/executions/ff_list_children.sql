@@ -31,3 +31,4 @@ was deleted. No rows: the execution has no children, or there is no such executi
 
 Nullable: terminal_at_ms
 Errors: invalid_input, invalid_execution_id, invalid_cursor$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -57,3 +57,4 @@ p_after: the cursor of the last row read; it stays valid after that row is delet
 
 Nullable: flow_id, terminal_at_ms
 Errors: invalid_input, invalid_tag_key, invalid_cursor$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -22,4 +22,6 @@ $$Stores the progress of the attempt: 0 to 100 percent, a message (cut at 4096 c
 unchanged. A new attempt starts without progress. Does not extend the lease.
 
 Nullable: progress_pct
-Errors: invalid_input, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+Errors: invalid_input, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease
+Errors: lease_revoked, lease_expired$$;
+-- grant: ff_worker, ff_admin

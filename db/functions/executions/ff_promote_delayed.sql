@@ -23,3 +23,4 @@ $$Makes an execution whose delay has ended claimable. The next claim does the sa
 Outcomes: outcome = promoted | not_due | not_delayed | not_found
 Nullable: public_state
 Errors: invalid_input, invalid_execution_id$$;
+-- grant: ff_operator, ff_admin

@@ -18,3 +18,4 @@ $$The index of the current or last attempt; NULL before the first claim. No row:
 Rows: at most one
 Nullable: attempt_index
 Errors: invalid_input, invalid_execution_id$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

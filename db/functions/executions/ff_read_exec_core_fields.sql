@@ -34,3 +34,4 @@ $$Selected fields of ff_describe_execution as text, in the order of p_fields. No
 
 Nullable: value
 Errors: invalid_input, invalid_execution_id$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

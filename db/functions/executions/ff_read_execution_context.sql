@@ -18,3 +18,4 @@ $$The input of an execution (payload, encoding, kind, namespace) and its tags. N
 Rows: at most one
 Nullable: payload, payload_encoding
 Errors: invalid_input, invalid_execution_id$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

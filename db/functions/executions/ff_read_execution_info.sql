@@ -26,3 +26,4 @@ $$Identity, state vector and times of an execution. No row: there is no such exe
 Rows: at most one
 Nullable: flow_id, blocking_detail, current_attempt_index, started_at_ms, terminal_at_ms
 Errors: invalid_input, invalid_execution_id$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

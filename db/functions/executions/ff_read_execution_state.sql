@@ -17,3 +17,4 @@ $$The public state of an execution. No row: there is no such execution.
 
 Rows: at most one
 Errors: invalid_input, invalid_execution_id$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -46,7 +46,9 @@ may be replayed are replayed too, many of them in the background. A child that i
 ended without success becomes detached.
 
 Outcomes: outcome = replayed
-Errors: invalid_input, invalid_execution_id, execution_not_found, execution_not_terminal, max_replays_exhausted, flow_already_terminal$$;
+Errors: invalid_input, invalid_execution_id, execution_not_found, execution_not_terminal, max_replays_exhausted
+Errors: flow_already_terminal$$;
+-- grant: ff_operator, ff_admin
 
 -- ff__lock_execution for an operation that reads or changes the graph of the execution's flow, if any: locks the flow
 -- first (ff__open_flow), then the execution and its downstream members, in the order of their ids.

@@ -23,3 +23,4 @@ comment on function ff_set_execution_tag(text, text, text) is
 $$Sets one tag of an execution; NULL deletes it. Allowed in every state.
 
 Errors: invalid_input, invalid_execution_id, invalid_tag_key, execution_not_found$$;
+-- grant: ff_producer, ff_operator, ff_admin

@@ -22,3 +22,4 @@ comment on function ff_set_execution_tags(text, jsonb) is
 $$Merges tags into those of an execution; a JSON null deletes a key. Allowed in every state. Returns all its tags.
 
 Errors: invalid_input, invalid_execution_id, invalid_tag_key, execution_not_found$$;
+-- grant: ff_producer, ff_operator, ff_admin

@@ -27,4 +27,6 @@ comment on function ff_update_progress(text, int, uuid, bigint, uuid, int, text)
 $$ff_progress with an explicit fence instead of a handle.
 
 Nullable: progress_pct
-Errors: invalid_input, invalid_execution_id, fence_required, partial_fence, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+Errors: invalid_input, invalid_execution_id, fence_required, partial_fence, execution_not_found, execution_not_active
+Errors: stale_lease, lease_revoked, lease_expired$$;
+-- grant: ff_worker, ff_admin

@@ -44,3 +44,4 @@ then no longer ends it. remaining: members still in the backlog.
 
 Outcomes: outcome = acked | not_pending
 Errors: invalid_input, invalid_execution_id, execution_not_terminal$$;
+-- grant: ff_producer, ff_operator, ff_admin

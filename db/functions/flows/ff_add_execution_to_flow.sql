@@ -65,4 +65,6 @@ $$Adds an execution to a flow permanently. The execution must be in the partitio
 p_flow_id creates and adds it in one call. A flow that was completed or failed is reopened.
 
 Outcomes: outcome = added | already_member
-Errors: invalid_input, invalid_execution_id, partition_mismatch, flow_not_found, execution_not_found, already_member_of_different_flow, flow_already_terminal, execution_already_terminal$$;
+Errors: invalid_input, invalid_execution_id, partition_mismatch, flow_not_found, execution_not_found
+Errors: already_member_of_different_flow, flow_already_terminal, execution_already_terminal$$;
+-- grant: ff_producer, ff_operator, ff_admin

@@ -43,3 +43,4 @@ Outcomes: outcome = cancelled | escalated | already_terminal
 Outcomes: cancellation_policy = cancel_all | cancel_pending | cancel_flow_only
 Nullable: cancellation_policy, cancel_reason
 Errors: invalid_input, flow_not_found$$;
+-- grant: ff_producer, ff_operator, ff_admin

@@ -42,3 +42,4 @@ claimed and the flow cannot end, so the whole graph can be built first.
 Outcomes: outcome = created | already_satisfied
 Outcomes: public_flow_state = building | open | completed | failed | cancelled
 Errors: invalid_input, invalid_tag_key, flow_conflict$$;
+-- grant: ff_producer, ff_operator, ff_admin

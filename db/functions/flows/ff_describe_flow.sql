@@ -38,3 +38,4 @@ Outcomes: derived_state = open | running | blocked | completed | failed
 Outcomes: cancellation_policy = cancel_all | cancel_pending | cancel_flow_only
 Nullable: cancellation_policy, cancel_reason, cancelled_by, quota_policy_id, budget_ids, terminal_at_ms
 Errors: invalid_input$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

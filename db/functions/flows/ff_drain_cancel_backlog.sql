@@ -98,6 +98,7 @@ $$Ends members of cancelled flows that the cancelling call did not end: there we
 period was given, or they were running and no longer are. p_flow_id: only members of that flow.
 
 Errors: invalid_input$$;
+-- grant: ff_operator, ff_admin
 
 -- Locks members in the backlog of a cancelled flow that its policy covers and that have not ended, up to p_limit, in id
 -- order. Skips members that are locked (or whose stream is locked) and members that ff_drain_cancel_backlog failed to

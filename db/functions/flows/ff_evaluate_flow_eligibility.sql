@@ -54,6 +54,8 @@ comment on function ff_evaluate_flow_eligibility(text) is
 $$Eligibility of an execution as far as its flow and dependencies decide it. Read only. Time, quota and budget are
 reported in eligibility_state.
 
-Outcomes: status = not_found | terminal | not_runnable | impossible | blocked_by_dependencies | flow_held | flow_cancelled | eligible
+Outcomes: status = not_found | terminal | not_runnable | impossible | blocked_by_dependencies | flow_held
+Outcomes: status = flow_cancelled | eligible
 Nullable: eligibility_state, pending_edges, detail
 Errors: invalid_input, invalid_execution_id$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

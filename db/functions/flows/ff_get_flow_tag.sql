@@ -17,3 +17,4 @@ $$The value of one tag of a flow. No row: the flow does not have it.
 
 Rows: at most one
 Errors: invalid_input$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -30,6 +30,8 @@ $$;
 comment on function ff_list_flow_members(uuid, text, text, int) is
 $$Members of a flow in id order. p_after: the last execution_id read.
 
-Outcomes: public_state = waiting | resumable | delayed | waiting_children | rate_limited | active | suspended | completed | failed | cancelled | expired | skipped
+Outcomes: public_state = waiting | resumable | delayed | waiting_children | rate_limited | active | suspended
+Outcomes: public_state = completed | failed | cancelled | expired | skipped
 Nullable: current_attempt_index, terminal_at_ms
 Errors: invalid_input, invalid_cursor$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -34,3 +34,4 @@ Outcomes: public_flow_state = building | open | completed | failed | cancelled
 Outcomes: status = active | completed | failed | cancelled
 Nullable: terminal_at_ms
 Errors: invalid_input$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

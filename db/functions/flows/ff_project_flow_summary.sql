@@ -63,3 +63,4 @@ members; nothing is stored then.
 
 Outcomes: derived_state = open | running | blocked | completed | failed
 Errors: invalid_input, flow_not_found$$;
+-- grant: ff_producer, ff_operator, ff_admin

@@ -29,3 +29,4 @@ comment on function ff_project_flows(int) is
 $$Projects flows (ff_project_flow_summary): live flows, least recently projected first, and ended flows once more.
 
 Errors: invalid_input$$;
+-- grant: ff_operator, ff_admin

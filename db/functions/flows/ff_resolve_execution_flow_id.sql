@@ -15,3 +15,4 @@ $$The flow of an execution. No row: the execution is in no flow, or does not exi
 
 Rows: at most one
 Errors: invalid_input, invalid_execution_id$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

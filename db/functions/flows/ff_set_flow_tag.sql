@@ -25,3 +25,4 @@ comment on function ff_set_flow_tag(uuid, text, text) is
 $$Sets one tag of a flow; NULL deletes it. Allowed in every state; does not change the graph revision.
 
 Errors: invalid_input, invalid_tag_key, flow_not_found$$;
+-- grant: ff_producer, ff_operator, ff_admin

@@ -101,3 +101,4 @@ $$Starts a flow created with p_hold: applies the edges that are still staged and
 
 Outcomes: outcome = started | already_started
 Errors: invalid_input, flow_not_found, flow_already_terminal, quorum_unreachable$$;
+-- grant: ff_producer, ff_operator, ff_admin

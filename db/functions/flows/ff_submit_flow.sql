@@ -282,7 +282,11 @@ parameters of ff_create_execution without p_; payload as text, or payload_base64
 data_passing_ref} by node key. p_groups: {to, policy, k, on_satisfied} as for ff_set_edge_group_policy. One row per
 node.
 
-Errors: invalid_input, payload_too_large, invalid_tag_key, flow_conflict, invalid_lane_id, invalid_policy, invalid_capabilities, quota_policy_not_found, budget_not_found, invalid_execution_id, partition_mismatch, self_referencing_edge, invalid_dependency_kind, dependency_already_exists, cycle_detected, idempotency_conflict, execution_id_conflict, lane_not_accepting, quorum_unreachable$$;
+Errors: invalid_input, payload_too_large, invalid_tag_key, flow_conflict, invalid_lane_id, invalid_policy
+Errors: invalid_capabilities, quota_policy_not_found, budget_not_found, invalid_execution_id, partition_mismatch
+Errors: self_referencing_edge, invalid_dependency_kind, dependency_already_exists, cycle_detected
+Errors: idempotency_conflict, execution_id_conflict, lane_not_accepting, quorum_unreachable$$;
+-- grant: ff_producer, ff_operator, ff_admin
 
 -- Checks a list of json objects: allowed keys and the json type of each (null means absent).
 -- Errors: invalid_input (DETAIL arg, index from 0, key).
@@ -445,5 +449,19 @@ begin
         exit when v_node = v_next;
     end loop;
     return v_path;
+end
+$$;
+
+-- Returns an integer of a node or group; NULL if absent. Errors: invalid_input.
+create or replace function ff__json_int(p_arg text, p_item jsonb, p_key text, p_min bigint, p_max bigint) returns bigint
+language plpgsql stable
+as $$
+declare
+    v numeric := (p_item ->> p_key)::numeric;
+begin
+    if v <> trunc(v) or v not between p_min and p_max then
+        perform ff__invalid(p_arg, 'has a number out of range', jsonb_build_object('key', p_key));
+    end if;
+    return v::bigint;
 end
 $$;

@@ -60,5 +60,11 @@ Rows: exactly one
 Outcomes: outcome = claimed | not_reclaimable | reclaim_cap_exceeded | grant_not_found
 Outcomes: handle_kind = fresh | resumed | reclaimed
 Outcomes: attempt_type = initial | retry | reclaim | replay | fallback
-Nullable: handle, handle_kind, execution_id, namespace, lane_id, flow_id, execution_kind, payload, payload_encoding, tags, priority, attempt_index, attempt_id, attempt_type, lease_id, lease_epoch, lease_expires_at_ms, attempt_timeout_at_ms, deadline_at_ms
-Errors: invalid_input, invalid_execution_id, execution_not_found, execution_not_leaseable, use_claim_resumed_execution, not_a_resumed_execution, execution_not_eligible, lane_not_claimable, invalid_lane_id, invalid_claim_grant, claim_grant_expired, budget_exceeded, rate_limit_exceeded, concurrency_limit_exceeded$$;
+Nullable: handle, handle_kind, execution_id, namespace, lane_id, flow_id, execution_kind, payload, payload_encoding
+Nullable: tags, priority, attempt_index, attempt_id, attempt_type, lease_id, lease_epoch, lease_expires_at_ms
+Nullable: attempt_timeout_at_ms, deadline_at_ms
+Errors: invalid_input, invalid_execution_id, execution_not_found, execution_not_leaseable
+Errors: use_claim_resumed_execution, not_a_resumed_execution, execution_not_eligible, lane_not_claimable
+Errors: invalid_lane_id, invalid_claim_grant, claim_grant_expired, budget_exceeded, rate_limit_exceeded
+Errors: concurrency_limit_exceeded$$;
+-- grant: ff_worker, ff_admin

@@ -49,4 +49,8 @@ Rows: exactly one
 Outcomes: handle_kind = fresh | resumed | reclaimed
 Outcomes: attempt_type = initial | retry | reclaim | replay | fallback
 Nullable: flow_id, payload, payload_encoding, attempt_timeout_at_ms, deadline_at_ms
-Errors: invalid_input, invalid_execution_id, execution_not_found, execution_not_leaseable, use_claim_resumed_execution, not_a_resumed_execution, execution_not_eligible, lane_not_claimable, invalid_lane_id, invalid_claim_grant, claim_grant_expired, budget_exceeded, rate_limit_exceeded, concurrency_limit_exceeded$$;
+Errors: invalid_input, invalid_execution_id, execution_not_found, execution_not_leaseable
+Errors: use_claim_resumed_execution, not_a_resumed_execution, execution_not_eligible, lane_not_claimable
+Errors: invalid_lane_id, invalid_claim_grant, claim_grant_expired, budget_exceeded, rate_limit_exceeded
+Errors: concurrency_limit_exceeded$$;
+-- grant: ff_worker, ff_admin

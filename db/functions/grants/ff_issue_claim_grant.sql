@@ -49,4 +49,7 @@ with ff_claim_resumed_execution, either with ff_claim_from_grant.
 
 Outcomes: outcome = granted | already_granted
 Outcomes: kind = claim | resume
-Errors: invalid_input, invalid_execution_id, invalid_capabilities, execution_not_found, lane_not_claimable, invalid_lane_id, execution_not_eligible, grant_already_exists, capability_mismatch, budget_exceeded, rate_limit_exceeded, concurrency_limit_exceeded$$;
+Errors: invalid_input, invalid_execution_id, invalid_capabilities, execution_not_found, lane_not_claimable
+Errors: invalid_lane_id, execution_not_eligible, grant_already_exists, capability_mismatch, budget_exceeded
+Errors: rate_limit_exceeded, concurrency_limit_exceeded$$;
+-- grant: ff_worker, ff_admin

@@ -57,4 +57,6 @@ Rows: exactly one
 Outcomes: handle_kind = fresh | resumed | reclaimed
 Outcomes: attempt_type = initial | retry | reclaim | replay | fallback
 Nullable: flow_id, payload, payload_encoding, attempt_timeout_at_ms, deadline_at_ms
-Errors: invalid_input, invalid_execution_id, execution_not_found, lease_conflict, execution_not_leaseable, execution_not_eligible, grant_already_exists$$;
+Errors: invalid_input, invalid_execution_id, execution_not_found, lease_conflict, execution_not_leaseable
+Errors: execution_not_eligible, grant_already_exists$$;
+-- grant: ff_worker, ff_admin

@@ -63,4 +63,7 @@ attempt timeout has passed, or that has reached its limit of reclaims, is ended 
 
 Outcomes: outcome = granted | already_granted | not_reclaimable | reclaim_cap_exceeded
 Nullable: grant_id, expires_at_ms, detail
-Errors: invalid_input, invalid_execution_id, invalid_capabilities, execution_not_found, lane_not_claimable, invalid_lane_id, grant_already_exists, capability_mismatch, budget_exceeded, rate_limit_exceeded, concurrency_limit_exceeded$$;
+Errors: invalid_input, invalid_execution_id, invalid_capabilities, execution_not_found, lane_not_claimable
+Errors: invalid_lane_id, grant_already_exists, capability_mismatch, budget_exceeded, rate_limit_exceeded
+Errors: concurrency_limit_exceeded$$;
+-- grant: ff_worker, ff_admin

@@ -33,3 +33,4 @@ $$Returns violations of the engine's invariants; no rows: none found. Each row n
 detail. Reads whole tables; takes no locks. Sees one snapshot only inside a REPEATABLE READ transaction.
 
 Errors: invalid_input$$;
+-- grant: ff_operator, ff_admin

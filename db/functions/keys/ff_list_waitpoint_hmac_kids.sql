@@ -17,3 +17,4 @@ $$The keys that sign waitpoint tokens, oldest first: whether tokens of each are 
 have one. Does not return secrets.
 
 Nullable: expires_at_ms$$;
+-- grant: ff_operator, ff_admin

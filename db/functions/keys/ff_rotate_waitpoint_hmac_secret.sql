@@ -68,3 +68,4 @@ waitpoints have a token of the old key.
 Outcomes: outcome = rotated | noop
 Nullable: previous_kid, previous_expires_at_ms
 Errors: invalid_input, invalid_kid, invalid_secret, invalid_grace_ms, rotation_conflict$$;
+-- grant: ff_admin

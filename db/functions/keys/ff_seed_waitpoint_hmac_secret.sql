@@ -49,3 +49,4 @@ installs a key.
 Outcomes: outcome = seeded | already_seeded
 Nullable: same_secret
 Errors: invalid_input, invalid_kid, invalid_secret, hmac_already_seeded$$;
+-- grant: ff_admin

@@ -25,3 +25,4 @@ $$The lanes, ordered by id. p_after: the last lane_id read.
 Outcomes: state = active | paused | draining | disabled
 Nullable: state_reason
 Errors: invalid_input$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -62,3 +62,4 @@ Outcomes: previous_state = active | paused | draining | disabled
 Outcomes: state = active | paused | draining | disabled
 Nullable: previous_state
 Errors: invalid_input, invalid_lane_id$$;
+-- grant: ff_operator, ff_admin

@@ -23,3 +23,4 @@ comment on function ff_handle_decode(text) is
 $$Unpacks a handle into execution id, attempt index and fence. Reads no table.
 
 Errors: invalid_input, invalid_handle$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -30,3 +30,4 @@ $$Packs an execution id, an attempt index and a fence into a handle, the text ar
 Reads no table and does not validate the fence: the fence check rejects an invented handle.
 
 Errors: invalid_input, invalid_execution_id$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -46,3 +46,4 @@ cursor of the last row read.
 
 Outcomes: ownership_state = leased | lease_expired_reclaimable
 Errors: invalid_input, invalid_cursor$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

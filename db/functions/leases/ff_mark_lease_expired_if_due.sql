@@ -25,3 +25,4 @@ already_satisfied with reason not_found, not_active, already_expired, already_re
 Outcomes: outcome = marked_expired | already_satisfied
 Nullable: reason
 Errors: invalid_input, invalid_execution_id$$;
+-- grant: ff_operator, ff_admin

@@ -19,4 +19,6 @@ comment on function ff_renew(text, bigint) is
 $$Renews a lease: it ends p_lease_ttl_ms from now (default: the length it was claimed with), but never after the
 attempt's timeout or the execution's deadline. Can shorten the lease. A lease that has ended cannot be renewed.
 
-Errors: invalid_input, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+Errors: invalid_input, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease
+Errors: lease_revoked, lease_expired$$;
+-- grant: ff_worker, ff_admin

@@ -23,4 +23,6 @@ $$;
 comment on function ff_renew_lease(text, int, uuid, bigint, uuid, bigint) is
 $$ff_renew with an explicit fence instead of a handle.
 
-Errors: invalid_input, invalid_execution_id, fence_required, partial_fence, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired$$;
+Errors: invalid_input, invalid_execution_id, fence_required, partial_fence, execution_not_found, execution_not_active
+Errors: stale_lease, lease_revoked, lease_expired$$;
+-- grant: ff_worker, ff_admin

@@ -49,3 +49,4 @@ order. A handle that ff_renew would reject gets outcome refused with that error_
 Outcomes: outcome = renewed | refused
 Nullable: lease_expires_at_ms, error_kind
 Errors: invalid_input$$;
+-- grant: ff_worker, ff_admin

@@ -52,3 +52,4 @@ different_worker_instance.
 Outcomes: outcome = revoked | already_satisfied
 Nullable: lease_id, lease_epoch
 Errors: invalid_input, invalid_execution_id, execution_not_found$$;
+-- grant: ff_operator, ff_admin

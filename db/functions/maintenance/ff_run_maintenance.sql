@@ -30,3 +30,4 @@ $$Runs all due steps of maintenance (ff_tick), repeatedly while they have more t
 after each: for large backlogs. Call it outside a transaction.
 
 Errors: invalid_input$$;
+-- grant: ff_worker, ff_operator, ff_admin

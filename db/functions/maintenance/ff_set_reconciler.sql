@@ -32,3 +32,4 @@ $$Switches a step of maintenance on or off, or changes how often ff_tick runs it
 step's function without ff_. The work of a disabled step is left to claims, where they can do it.
 
 Errors: invalid_input$$;
+-- grant: ff_admin

@@ -24,3 +24,4 @@ has a retry left, else it ends expired. Oldest first, at most p_limit. A claim t
 same.
 
 Errors: invalid_input$$;
+-- grant: ff_operator, ff_admin

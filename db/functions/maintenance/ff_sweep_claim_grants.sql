@@ -19,3 +19,4 @@ $$Deletes grants that expired unused, with the quota slots they held. The execut
 soon as the grant expires. Oldest first, at most p_limit.
 
 Errors: invalid_input$$;
+-- grant: ff_operator, ff_admin

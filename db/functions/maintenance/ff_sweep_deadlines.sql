@@ -23,3 +23,4 @@ $$Ends executions whose deadline has passed, in any state: expired, for the reas
 most p_limit. A claim that finds such an execution does the same.
 
 Errors: invalid_input$$;
+-- grant: ff_operator, ff_admin

@@ -34,3 +34,4 @@ $$Makes executions claimable whose delay, retry backoff or resume delay has ende
 claim on their lane does the same.
 
 Errors: invalid_input$$;
+-- grant: ff_operator, ff_admin

@@ -38,3 +38,4 @@ $$Deletes expired rows: idempotency keys, keys of usage reports, admissions that
 slots, and errors of failed rows that no step has retried for an hour. The oldest of each kind first, at most p_limit.
 
 Errors: invalid_input$$;
+-- grant: ff_operator, ff_admin

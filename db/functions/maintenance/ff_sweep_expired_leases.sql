@@ -35,3 +35,4 @@ the next claim reclaims them. Renewed leases are rescheduled to their new end, a
 p_limit. A claim on their lane does the same.
 
 Errors: invalid_input$$;
+-- grant: ff_operator, ff_admin

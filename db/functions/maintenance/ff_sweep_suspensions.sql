@@ -21,3 +21,4 @@ $$Applies the timeouts of suspensions that have passed, as ff_expire_suspension 
 expires, resumes with a timeout signal, or is escalated to an operator. Oldest first, at most p_limit.
 
 Errors: invalid_input$$;
+-- grant: ff_operator, ff_admin

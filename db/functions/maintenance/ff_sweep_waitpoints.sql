@@ -20,3 +20,4 @@ comment on function ff_sweep_waitpoints(int) is
 $$Expires pending waitpoints whose time is over and that no suspension has bound. Oldest first, at most p_limit.
 
 Errors: invalid_input$$;
+-- grant: ff_operator, ff_admin

@@ -21,3 +21,4 @@ $$Removes the registrations of workers without a heartbeat for their liveness_tt
 Oldest heartbeat first, at most p_limit.
 
 Errors: invalid_input$$;
+-- grant: ff_operator, ff_admin

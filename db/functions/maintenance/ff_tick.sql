@@ -101,6 +101,7 @@ ff_reconciler_error; failed rows are retried later and do not block the rest.
 Call it from pg_cron, pyff maintain, or an idle worker. Concurrent calls are safe.
 
 Errors: invalid_input$$;
+-- grant: ff_worker, ff_operator, ff_admin
 
 -- Runs one step of maintenance by its name in ff_reconciler.
 create or replace function ff__run_step(p_name text, p_limit int) returns ff_step_run

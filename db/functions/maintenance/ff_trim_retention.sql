@@ -110,3 +110,4 @@ given. Oldest first, at most p_limit per call; more says whether to call again. 
 they have their own retention.
 
 Errors: invalid_input, invalid_lane_id$$;
+-- grant: ff_admin

@@ -62,7 +62,9 @@ $$Attaches a quota policy to an execution, or to a flow and all its later member
 that have not ended and have no policy get it too. Running attempts continue, and are counted.
 
 Outcomes: outcome = attached | already_attached
-Errors: invalid_input, invalid_execution_id, quota_policy_not_found, execution_not_found, flow_not_found, quota_attach_conflict, execution_already_terminal, flow_already_terminal$$;
+Errors: invalid_input, invalid_execution_id, quota_policy_not_found, execution_not_found, flow_not_found
+Errors: quota_attach_conflict, execution_already_terminal, flow_already_terminal$$;
+-- grant: ff_producer, ff_operator, ff_admin
 
 -- Whether the quota policy is already attached; false if none is. Errors: quota_attach_conflict
 -- (another).

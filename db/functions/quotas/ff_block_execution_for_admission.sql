@@ -63,4 +63,6 @@ and p_not_before_ms has passed; it must have a policy or budget. paused_by_opera
 
 Outcomes: outcome = blocked | already_blocked
 Outcomes: eligibility_state = blocked_by_quota | blocked_by_budget | blocked_by_operator
-Errors: invalid_input, invalid_execution_id, invalid_blocking_reason, execution_not_found, execution_already_terminal, execution_not_eligible$$;
+Errors: invalid_input, invalid_execution_id, invalid_blocking_reason, execution_not_found, execution_already_terminal
+Errors: execution_not_eligible$$;
+-- grant: ff_operator, ff_admin

@@ -58,3 +58,4 @@ retry when an execution of the policy has finished. Denials write nothing.
 Outcomes: outcome = admitted | already_admitted | rate_exceeded | concurrency_exceeded
 Nullable: retry_after_ms
 Errors: invalid_input, invalid_execution_id, quota_policy_not_found$$;
+-- grant: ff_producer, ff_worker, ff_operator, ff_admin

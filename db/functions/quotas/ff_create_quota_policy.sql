@@ -56,3 +56,4 @@ added to the retry time of executions denied a start, so that they do not all re
 
 Outcomes: outcome = created | already_satisfied
 Errors: invalid_input, invalid_quota_spec, quota_policy_conflict$$;
+-- grant: ff_operator, ff_admin

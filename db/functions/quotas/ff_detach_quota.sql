@@ -57,3 +57,4 @@ flow: applies to later members; present members keep theirs.
 
 Outcomes: outcome = detached | not_attached
 Errors: invalid_input, invalid_execution_id, execution_not_found, flow_not_found, slot_in_use$$;
+-- grant: ff_producer, ff_operator, ff_admin

@@ -26,3 +26,4 @@ window_count the starts in its window. No row: no such policy.
 
 Rows: at most one
 Errors: invalid_input$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

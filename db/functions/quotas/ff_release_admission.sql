@@ -51,3 +51,4 @@ keeps its slot until it stops.
 
 Outcomes: outcome = released | already_released
 Errors: invalid_input, invalid_execution_id, slot_in_use$$;
+-- grant: ff_producer, ff_worker, ff_operator, ff_admin

@@ -45,3 +45,4 @@ has come, those of a budget when it no longer blocks. p_lane_id: on that lane on
 same for its lane.
 
 Errors: invalid_input, invalid_lane_id$$;
+-- grant: ff_operator, ff_admin

@@ -32,3 +32,4 @@ settled, and a claim checks admission again. p_expected_reason: only if this is 
 
 Outcomes: outcome = unblocked | not_blocked
 Errors: invalid_input, invalid_execution_id, execution_not_found, execution_not_eligible$$;
+-- grant: ff_operator, ff_admin

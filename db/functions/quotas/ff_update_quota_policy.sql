@@ -54,3 +54,4 @@ limits have room (up to 10 000; ff_sweep_admissions unparks the rest). Lower lim
 
 Outcomes: outcome = updated | unchanged
 Errors: invalid_input, invalid_quota_spec, quota_policy_not_found$$;
+-- grant: ff_operator, ff_admin

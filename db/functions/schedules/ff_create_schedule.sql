@@ -157,7 +157,9 @@ times applies from now on, and a paused schedule stays paused.
 
 Outcomes: outcome = created | already_satisfied | replaced
 Nullable: next_fire_at_ms
-Errors: invalid_input, payload_too_large, invalid_lane_id, invalid_schedule, invalid_policy, invalid_capabilities, invalid_tag_key, quota_policy_not_found, budget_not_found, schedule_conflict$$;
+Errors: invalid_input, payload_too_large, invalid_lane_id, invalid_schedule, invalid_policy, invalid_capabilities
+Errors: invalid_tag_key, quota_policy_not_found, budget_not_found, schedule_conflict$$;
+-- grant: ff_producer, ff_operator, ff_admin
 
 -- Creates the lane and the queue of the executions of a schedule, so that firing it does not wait for a concurrent
 -- creation of them. They are never removed.

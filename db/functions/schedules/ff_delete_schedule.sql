@@ -15,3 +15,4 @@ schedule with this id is created again.
 
 Outcomes: outcome = deleted | already_satisfied
 Errors: invalid_input$$;
+-- grant: ff_producer, ff_operator, ff_admin

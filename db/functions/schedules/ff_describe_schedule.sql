@@ -30,5 +30,8 @@ was fired; last_fired_at_ms: when it was fired.
 Rows: at most one
 Outcomes: state = active | paused | ended
 Outcomes: catch_up = skip | latest | all
-Nullable: cron, interval_ms, start_at_ms, end_at_ms, payload, payload_encoding, priority, next_fire_at_ms, due_at_ms, last_fire_at_ms, last_fired_at_ms, last_execution_id, last_error, last_error_at_ms, paused_at_ms, paused_reason
+Nullable: cron, interval_ms, start_at_ms, end_at_ms, payload, payload_encoding, priority, next_fire_at_ms, due_at_ms
+Nullable: last_fire_at_ms, last_fired_at_ms, last_execution_id, last_error, last_error_at_ms, paused_at_ms
+Nullable: paused_reason
 Errors: invalid_input$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -17,4 +17,6 @@ $$Creates an execution of a schedule now, in addition to its ticks, even if it i
 change. p_idempotency_key: as in ff_create_execution; duplicate returns the existing execution.
 
 Outcomes: outcome = fired | duplicate
-Errors: invalid_input, payload_too_large, schedule_not_found, invalid_lane_id, invalid_policy, invalid_capabilities, invalid_tag_key, quota_policy_not_found, budget_not_found, idempotency_conflict, lane_not_accepting$$;
+Errors: invalid_input, payload_too_large, schedule_not_found, invalid_lane_id, invalid_policy, invalid_capabilities
+Errors: invalid_tag_key, quota_policy_not_found, budget_not_found, idempotency_conflict, lane_not_accepting$$;
+-- grant: ff_operator, ff_admin

@@ -63,6 +63,7 @@ calls. processed counts ticks. A schedule that cannot be fired is retried after 
 reason in last_error; other schedules do not wait for it. A claim that finds nothing does the same.
 
 Errors: invalid_input$$;
+-- grant: ff_operator, ff_admin
 
 -- Fires the due ticks of a schedule that the caller has locked, at most p_limit, and advances it to its next tick.
 -- Returns the number of ticks. Errors: as ff_create_execution.

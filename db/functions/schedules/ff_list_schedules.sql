@@ -40,3 +40,4 @@ Outcomes: state = active | paused | ended
 Outcomes: catch_up = skip | latest | all
 Nullable: cron, interval_ms, next_fire_at_ms, last_fire_at_ms, last_execution_id, last_error
 Errors: invalid_input, invalid_lane_id, invalid_cursor$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -28,3 +28,4 @@ $$Stops a schedule until ff_resume_schedule. Executions that it has created cont
 
 Outcomes: outcome = paused | already_satisfied
 Errors: invalid_input, schedule_not_found$$;
+-- grant: ff_producer, ff_operator, ff_admin

@@ -37,3 +37,4 @@ $$The ticks that a schedule created with these times would have, from its start 
 fire_at_local: the local time in p_time_zone.
 
 Errors: invalid_input, invalid_schedule$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -27,3 +27,4 @@ next_fire_at_ms is null if it has ended meanwhile.
 Outcomes: outcome = resumed | already_satisfied
 Nullable: next_fire_at_ms
 Errors: invalid_input, invalid_schedule, schedule_not_found$$;
+-- grant: ff_producer, ff_operator, ff_admin

@@ -26,3 +26,4 @@ $$;
 
 comment on function ff_capabilities() is
 $$The capabilities of this installation: one row per group of operations. note: the first function of the group.$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_signaler, ff_operator, ff_admin

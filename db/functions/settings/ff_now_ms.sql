@@ -7,3 +7,4 @@ as $$ select pg_catalog.floor(pg_catalog.date_part('epoch', pg_catalog.clock_tim
 
 comment on function ff_now_ms() is
 $$The engine's clock: milliseconds since the Unix epoch, from the database server.$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_signaler, ff_operator, ff_admin

@@ -6,3 +6,4 @@ comment on function ff_ping() is
 $$Checks that the engine is reachable. Returns its clock and its schema version.
 
 Nullable: schema_version$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_signaler, ff_operator, ff_admin

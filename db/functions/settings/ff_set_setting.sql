@@ -38,3 +38,4 @@ notify: on | off. retention_ms, retention_failed_ms: milliseconds. max_*: the en
 max_execution_bytes: 1024 to 536870912.
 
 Errors: invalid_input$$;
+-- grant: ff_admin

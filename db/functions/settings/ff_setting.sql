@@ -22,3 +22,4 @@ $$The value of one setting of the engine: notify, retention_ms, the limits max_*
 schema_version, functions_sha256 and pyff_version, with which a client checks that it matches the database.
 
 Errors: invalid_input$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_signaler, ff_operator, ff_admin

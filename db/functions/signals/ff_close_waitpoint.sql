@@ -45,4 +45,6 @@ $$Closes a pending waitpoint when the worker decides not to suspend. Buffered si
 rejected.
 
 Outcomes: outcome = closed | already_closed
-Errors: invalid_input, invalid_handle, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired, waitpoint_not_found, invalid_waitpoint_for_execution, waitpoint_not_pending$$;
+Errors: invalid_input, invalid_handle, execution_not_found, execution_not_active, stale_lease, lease_revoked
+Errors: lease_expired, waitpoint_not_found, invalid_waitpoint_for_execution, waitpoint_not_pending$$;
+-- grant: ff_worker, ff_admin

@@ -72,4 +72,6 @@ p_expires_in_ms or with the attempt. The lease stays. Without p_waitpoint_id eve
 
 Outcomes: outcome = created | already_exists
 Nullable: expires_at_ms
-Errors: invalid_input, invalid_handle, invalid_waitpoint_key, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired, hmac_not_initialized, waitpoint_conflict, waitpoint_limit_exceeded$$;
+Errors: invalid_input, invalid_handle, invalid_waitpoint_key, execution_not_found, execution_not_active, stale_lease
+Errors: lease_revoked, lease_expired, hmac_not_initialized, waitpoint_conflict, waitpoint_limit_exceeded$$;
+-- grant: ff_worker, ff_admin

@@ -76,4 +76,7 @@ source of the signal is p_operator_id, or else the login role.
 Outcomes: outcome = accepted | duplicate
 Outcomes: effect = buffered_for_pending_waitpoint | appended_to_waitpoint | resume_condition_satisfied
 Nullable: matched
-Errors: invalid_input, invalid_execution_id, invalid_lane_id, invalid_signal_name, payload_too_large, execution_not_found, lane_mismatch, waitpoint_not_found, signal_conflict, idempotency_conflict, target_not_signalable, waitpoint_closed, pending_waitpoint_expired, corrupt_state$$;
+Errors: invalid_input, invalid_execution_id, invalid_lane_id, invalid_signal_name, payload_too_large
+Errors: execution_not_found, lane_mismatch, waitpoint_not_found, signal_conflict, idempotency_conflict
+Errors: target_not_signalable, waitpoint_closed, pending_waitpoint_expired, corrupt_state$$;
+-- grant: ff_operator, ff_admin

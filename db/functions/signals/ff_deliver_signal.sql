@@ -95,7 +95,10 @@ recognized by p_signal_id, or by p_idempotency_key for p_dedup_ttl_ms.
 Outcomes: outcome = accepted | duplicate
 Outcomes: effect = buffered_for_pending_waitpoint | appended_to_waitpoint | resume_condition_satisfied
 Nullable: matched
-Errors: invalid_input, invalid_execution_id, invalid_signal_name, payload_too_large, invalid_source_type, missing_token, invalid_token, token_expired, signal_conflict, idempotency_conflict, target_not_signalable, waitpoint_closed, pending_waitpoint_expired, signal_limit_exceeded, corrupt_state$$;
+Errors: invalid_input, invalid_execution_id, invalid_signal_name, payload_too_large, invalid_source_type
+Errors: missing_token, invalid_token, token_expired, signal_conflict, idempotency_conflict, target_not_signalable
+Errors: waitpoint_closed, pending_waitpoint_expired, signal_limit_exceeded, corrupt_state$$;
+-- grant: ff_signaler, ff_admin
 
 -- Verifies the token of a waitpoint of an execution; takes no lock. Failures reveal nothing about what exists: a wrong
 -- token, an unknown waitpoint and another execution get the same error after the same work, and MACs are compared under
@@ -136,5 +139,15 @@ begin
     if not v_valid then
         perform ff__raise_bad_token(p_wire_id, p_waitpoint_id);
     end if;
+end
+$$;
+
+-- Raises invalid_token; the error contains only the arguments of the caller.
+create or replace function ff__raise_bad_token(p_wire_id text, p_waitpoint_id uuid) returns void
+language plpgsql stable
+as $$
+begin
+    perform ff__raise('invalid_token', 'the token does not open this waitpoint',
+                      jsonb_build_object('execution_id', p_wire_id, 'waitpoint_id', p_waitpoint_id));
 end
 $$;

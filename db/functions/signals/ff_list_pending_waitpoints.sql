@@ -32,3 +32,4 @@ an operator reads a token with ff_read_waitpoint_token.
 Outcomes: state = pending | active
 Nullable: activated_at_ms, expires_at_ms, suspension_id
 Errors: invalid_input, invalid_execution_id, execution_not_found$$;
+-- grant: ff_operator, ff_admin

@@ -29,3 +29,4 @@ $$All signals that an execution received, in order. p_after: the seq of the last
 Outcomes: effect = buffered_for_pending_waitpoint | appended_to_waitpoint | resume_condition_satisfied
 Nullable: correlation_id, payload, payload_encoding, matched, suspension_id
 Errors: invalid_input, invalid_execution_id$$;
+-- grant: ff_operator, ff_admin

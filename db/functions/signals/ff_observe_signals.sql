@@ -48,3 +48,4 @@ changes nothing. No rows: no signal was received, or the handle belongs to an ol
 
 Nullable: correlation_id, payload, payload_encoding, matched
 Errors: invalid_input, invalid_handle$$;
+-- grant: ff_worker, ff_admin

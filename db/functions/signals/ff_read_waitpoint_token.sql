@@ -29,3 +29,4 @@ longer accepted, the token is signed again with the active key. No row: this exe
 Rows: at most one
 Outcomes: state = pending | active
 Errors: invalid_input, invalid_execution_id, hmac_not_initialized$$;
+-- grant: ff_operator, ff_admin

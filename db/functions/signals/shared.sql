@@ -134,16 +134,6 @@ begin
 end
 $$;
 
--- Raises invalid_token; the error contains only the arguments of the caller.
-create or replace function ff__raise_bad_token(p_wire_id text, p_waitpoint_id uuid) returns void
-language plpgsql stable
-as $$
-begin
-    perform ff__raise('invalid_token', 'the token does not open this waitpoint',
-                      jsonb_build_object('execution_id', p_wire_id, 'waitpoint_id', p_waitpoint_id));
-end
-$$;
-
 -- Checks a text argument: not null, p_min to p_max characters. Errors: invalid_input.
 create or replace function ff__check_chars(p_arg text, p_value text, p_min int, p_max int) returns void
 language plpgsql stable

@@ -34,3 +34,4 @@ recorded after it. Without this call a replay continues after the recorded steps
 are also hidden: ff_observe_signals does not return them to a later attempt.
 
 Errors: invalid_input, invalid_execution_id, execution_not_found, execution_not_terminal$$;
+-- grant: ff_operator, ff_admin

@@ -26,3 +26,4 @@ read. No row: no step is recorded, or there is no such execution.
 
 Nullable: result, result_encoding
 Errors: invalid_input, invalid_execution_id, invalid_cursor$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

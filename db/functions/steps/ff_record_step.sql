@@ -82,4 +82,6 @@ lease records a name with another result, the call is rejected: two steps have t
 
 Outcomes: outcome = recorded | already_recorded
 Nullable: result, result_encoding
-Errors: invalid_input, payload_too_large, invalid_handle, invalid_execution_id, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired, step_conflict, step_limit_exceeded$$;
+Errors: invalid_input, payload_too_large, invalid_handle, invalid_execution_id, execution_not_found
+Errors: execution_not_active, stale_lease, lease_revoked, lease_expired, step_conflict, step_limit_exceeded$$;
+-- grant: ff_worker, ff_admin

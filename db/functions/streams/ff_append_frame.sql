@@ -146,7 +146,10 @@ p_frame_key ('' = none): a repeated frame returns the first one, replayed = true
 p_encoding is the encoding of the payload, which is stored unchanged.
 
 Nullable: summary_version
-Errors: invalid_input, invalid_frame_type, invalid_stream_mode, payload_too_large, invalid_handle, invalid_patch, summary_too_large, execution_not_found, stream_closed, execution_not_active, stale_lease, lease_revoked, lease_expired, frame_conflict$$;
+Errors: invalid_input, invalid_frame_type, invalid_stream_mode, payload_too_large, invalid_handle, invalid_patch
+Errors: summary_too_large, execution_not_found, stream_closed, execution_not_active, stale_lease, lease_revoked
+Errors: lease_expired, frame_conflict$$;
+-- grant: ff_worker, ff_admin
 
 -- Checks the arguments of a frame. Reads the limit of payloads, no other row.
 -- Errors: invalid_input, invalid_frame_type, invalid_stream_mode, payload_too_large.
@@ -301,4 +304,13 @@ begin
     end if;
     return v_target || coalesce(v_merged, '{}');
 end
+$$;
+
+-- A jsonb document as text, with json null for each value that is the string __ff_null__. In that text a value follows
+-- a space or a bracket, and a key after one is followed by a colon; a quote inside a string is preceded by a backslash.
+create or replace function ff__null_values(p_document text) returns text
+language sql immutable parallel safe
+as $$
+    select case when strpos(p_document, '__ff_null__') = 0 then p_document
+                else regexp_replace(p_document, E'([ \\[])"__ff_null__"(?=[],}])', E'\\1null', 'g') end
 $$;

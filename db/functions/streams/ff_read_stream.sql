@@ -42,3 +42,4 @@ p_visibility: all, or exclude_best_effort.
 Outcomes: mode = durable | durable_summary | best_effort_live
 Nullable: correlation_id, summary_version
 Errors: invalid_input, invalid_execution_id, invalid_cursor, execution_not_found, attempt_not_found$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -17,3 +17,4 @@ $$The document built by the durable_summary frames of one attempt; version count
 Rows: at most one
 Outcomes: patch_kind = json_merge_patch
 Errors: invalid_input, invalid_execution_id, execution_not_found, attempt_not_found$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

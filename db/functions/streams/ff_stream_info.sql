@@ -33,6 +33,8 @@ $$The state of the stream of one attempt: frames ever written, frames that can s
 of the summary, when and why it closed. A reader has all frames when closed_at_ms is set and last_frame_id is not after
 its cursor. An attempt without frames has zeros, and last_frame_id 0-0; its stream closes with the attempt too.
 
-Outcomes: closed_reason = attempt_success | attempt_failure | attempt_cancelled | expired | reclaimed | suspension_timeout | dependency_impossible
+Outcomes: closed_reason = attempt_success | attempt_failure | attempt_cancelled | expired | reclaimed
+Outcomes: closed_reason = suspension_timeout | dependency_impossible
 Nullable: closed_at_ms, closed_reason
 Errors: invalid_input, invalid_execution_id, execution_not_found, attempt_not_found$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

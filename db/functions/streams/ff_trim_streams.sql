@@ -22,3 +22,4 @@ $$Deletes expired best_effort_live frames, oldest first, at most p_limit per cal
 call again. Readers do not see expired frames in any case.
 
 Errors: invalid_input$$;
+-- grant: ff_admin

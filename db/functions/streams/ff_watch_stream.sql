@@ -36,3 +36,4 @@ that is returned, at most every 50 ms. LISTEN first, then watch, commit, and rea
 without a watch sends no notifications. Notifications may be missed: read at least every second.
 
 Errors: invalid_input, invalid_execution_id, execution_not_found, attempt_not_found$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -38,15 +38,6 @@ begin
 end
 $$;
 
--- A jsonb document as text, with json null for each value that is the string __ff_null__. In that text a value follows
--- a space or a bracket, and a key after one is followed by a colon; a quote inside a string is preceded by a backslash.
-create or replace function ff__null_values(p_document text) returns text
-language sql immutable parallel safe
-as $$
-    select case when strpos(p_document, '__ff_null__') = 0 then p_document
-                else regexp_replace(p_document, E'([ \\[])"__ff_null__"(?=[],}])', E'\\1null', 'g') end
-$$;
-
 -- Creates the meta row of the current attempt's stream and marks the execution, whose end will close it. Runs under the
 -- execution's lock, so not concurrently.
 create or replace function ff__open_stream(e ff_exec) returns void

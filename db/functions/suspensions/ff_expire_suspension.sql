@@ -27,3 +27,4 @@ timeout signal, or is escalated to an operator, depending on the timeout behavio
 Outcomes: outcome = failed | cancelled | expired | auto_resumed | escalated | not_due | not_suspended | not_found
 Nullable: public_state
 Errors: invalid_input, invalid_execution_id, corrupt_state$$;
+-- grant: ff_operator, ff_admin

@@ -44,7 +44,10 @@ comment on function ff_list_suspended(text, text, text, int, text, int) is
 $$Suspended executions, longest suspended first, filtered by lane, reason, namespace or partition. p_after: the cursor
 of the last row read; it stays valid after that execution has resumed.
 
-Outcomes: reason_code = waiting_for_signal | waiting_for_approval | waiting_for_callback | waiting_for_tool_result | waiting_for_operator_review | paused_by_policy | paused_by_budget | step_boundary | manual_pause
+Outcomes: reason_code = waiting_for_signal | waiting_for_approval | waiting_for_callback | waiting_for_tool_result
+Outcomes: reason_code = waiting_for_operator_review | paused_by_policy | paused_by_budget | step_boundary
+Outcomes: reason_code = manual_pause
 Outcomes: timeout_behavior = fail | cancel | expire | auto_resume_with_timeout_signal | escalate
 Nullable: reason_detail, timeout_at_ms, timeout_behavior, escalated_at_ms, last_signal_at_ms
 Errors: invalid_input, invalid_reason_code, invalid_cursor$$;
+-- grant: ff_operator, ff_admin

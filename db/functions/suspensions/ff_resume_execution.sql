@@ -39,3 +39,4 @@ p_resume_delay_ms. All waitpoints of the suspension are closed: later signals ar
 Outcomes: outcome = resumed
 Nullable: delay_until_ms
 Errors: invalid_input, invalid_execution_id, execution_not_found, execution_not_suspended, corrupt_state$$;
+-- grant: ff_operator, ff_admin

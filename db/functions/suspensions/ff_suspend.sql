@@ -44,4 +44,10 @@ policies: docs/suspension.md.
 
 Outcomes: outcome = suspended | already_satisfied | already_resumed
 Nullable: timeout_at_ms, waitpoint_token
-Errors: invalid_input, invalid_handle, invalid_execution_id, invalid_reason_code, invalid_timeout, invalid_resume_condition, invalid_waitpoint_binding, invalid_resume_policy, idempotency_conflict, execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired, flow_cancelled, corrupt_state, hmac_not_initialized, waitpoint_not_found, invalid_waitpoint_for_execution, waitpoint_not_pending, pending_waitpoint_expired, suspension_conflict, waitpoint_conflict, waitpoint_limit_exceeded$$;
+Errors: invalid_input, invalid_handle, invalid_execution_id, invalid_reason_code, invalid_timeout
+Errors: invalid_resume_condition, invalid_waitpoint_binding, invalid_resume_policy, idempotency_conflict
+Errors: execution_not_found, execution_not_active, stale_lease, lease_revoked, lease_expired, flow_cancelled
+Errors: corrupt_state, hmac_not_initialized, waitpoint_not_found, invalid_waitpoint_for_execution
+Errors: waitpoint_not_pending, pending_waitpoint_expired, suspension_conflict, waitpoint_conflict
+Errors: waitpoint_limit_exceeded$$;
+-- grant: ff_worker, ff_admin

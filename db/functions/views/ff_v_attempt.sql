@@ -55,3 +55,4 @@ comment on column ff_v_attempt.result_bytes is 'The size of its result; ff_get_e
 comment on column ff_v_attempt.result_encoding is 'The encoding of its result.';
 comment on column ff_v_attempt.release_op is 'The call that released its lease.';
 comment on column ff_v_attempt.release_at is 'When the lease was released.';
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

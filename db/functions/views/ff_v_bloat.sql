@@ -49,3 +49,4 @@ comment on column ff_v_bloat.autovacuum_count is 'How often autovacuum has proce
 comment on column ff_v_bloat.last_autoanalyze is 'When autovacuum last analyzed the table.';
 comment on column ff_v_bloat.changes_since_analyze is 'How many rows have changed since the last analyze.';
 comment on column ff_v_bloat.settings is 'Storage settings of the table.';
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

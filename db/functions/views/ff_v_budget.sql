@@ -49,3 +49,4 @@ comment on column ff_v_budget.last_reset_at is 'When it was last reset.';
 comment on column ff_v_budget.next_reset_at is 'When it is reset next; NULL: only by ff_reset_budget.';
 comment on column ff_v_budget.created_at is 'When it was created.';
 comment on column ff_v_budget.updated_at is 'When it was last changed.';
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -58,3 +58,4 @@ comment on column ff_v_event.details is 'Further details.';
 comment on column ff_v_event.gen is 'The generation of the order; see docs/events.md.';
 comment on column ff_v_event.ord is 'The position in the order: the transaction that wrote it.';
 comment on column ff_v_event.event_id is 'The position within that transaction.';
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

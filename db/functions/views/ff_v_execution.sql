@@ -122,3 +122,4 @@ comment on column ff_v_execution.policy is 'Its policy (retries, timeouts and so
 comment on column ff_v_execution.payload_bytes is 'The size of its payload; ff_read_execution_context returns it.';
 comment on column ff_v_execution.last_transition_at is 'When its state last changed.';
 comment on column ff_v_execution.last_mutation_at is 'When it was last changed.';
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -71,3 +71,4 @@ comment on column ff_v_flow.members_failed is 'Members that failed.';
 comment on column ff_v_flow.members_cancelled is 'Members that were cancelled.';
 comment on column ff_v_flow.members_expired is 'Members that expired.';
 comment on column ff_v_flow.members_skipped is 'Members that were skipped.';
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

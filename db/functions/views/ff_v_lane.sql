@@ -18,3 +18,4 @@ comment on column ff_v_lane.state_reason is 'Why it is in this state.';
 comment on column ff_v_lane.state_changed_at is 'When its state last changed.';
 comment on column ff_v_lane.registered_at is 'When it was first used.';
 comment on column ff_v_lane.registered_by is 'What first used it.';
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -85,3 +85,4 @@ comment on column ff_v_lane_stats.lapsed is
 comment on column ff_v_lane_stats.delayed is 'How many wait for a time: a delay, or the backoff of a retry.';
 comment on column ff_v_lane_stats.ended_per_minute is
     'How many ended in the last minute; if 10000 of all lanes ended in less time, the rate over that time.';
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -34,3 +34,4 @@ comment on column ff_v_maintenance.last_errors is 'How many rows failed in the l
 comment on column ff_v_maintenance.more is 'Whether the last run left due rows.';
 comment on column ff_v_maintenance.failing_rows is 'How many rows failed and will be retried.';
 comment on column ff_v_maintenance.example_error is 'The error of one of these rows.';
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -21,3 +21,4 @@ comment on column ff_v_quota.max_concurrent is 'How many may run at once; 0: no 
 comment on column ff_v_quota.jitter_seconds is 'Maximum random delay added to retry_after_ms of denied starts.';
 comment on column ff_v_quota.created_at is 'When it was created.';
 comment on column ff_v_quota.updated_at is 'When it was last changed.';
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

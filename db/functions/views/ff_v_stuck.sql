@@ -299,3 +299,4 @@ comment on column ff_v_stuck.since is 'When the wait began.';
 comment on column ff_v_stuck.for_how_long is 'The time since then.';
 comment on column ff_v_stuck.waits_for is 'What it waits for.';
 comment on column ff_v_stuck.what_to_do is 'What to do. Calls in it can be run as they are.';
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -56,3 +56,4 @@ comment on column ff_v_suspension.closed_at is
 comment on column ff_v_suspension.close_reason is 'How it ended.';
 comment on column ff_v_suspension.resume_trigger is 'What resumed it.';
 comment on column ff_v_suspension.resumed_by is 'Who resumed it.';
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

@@ -23,3 +23,4 @@ comment on column ff_v_worker.alive is 'Whether its last heartbeat is recent eno
 comment on column ff_v_worker.last_heartbeat_at is 'When it last sent a heartbeat.';
 comment on column ff_v_worker.expires_at is 'When it counts as dead without another heartbeat.';
 comment on column ff_v_worker.registered_at is 'When it registered.';
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

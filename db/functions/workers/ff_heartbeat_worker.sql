@@ -30,3 +30,4 @@ $$Extends a registration by its liveness TTL. A registration that has expired is
 Outcomes: outcome = refreshed | not_registered
 Nullable: next_expiry_ms
 Errors: invalid_input$$;
+-- grant: ff_worker, ff_admin

@@ -37,3 +37,4 @@ comment on function ff_list_workers(text, text, int) is
 $$Registered workers of one namespace, or of all, and whether they are alive. p_after: the cursor of the last row read.
 
 Errors: invalid_input, invalid_cursor$$;
+-- grant: ff_reader, ff_producer, ff_worker, ff_operator, ff_admin

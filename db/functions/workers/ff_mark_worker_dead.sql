@@ -60,3 +60,4 @@ also if the worker is not registered, so that other workers can claim its execut
 
 Outcomes: outcome = marked | not_registered
 Errors: invalid_input$$;
+-- grant: ff_worker, ff_admin

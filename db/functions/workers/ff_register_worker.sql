@@ -84,3 +84,4 @@ expires at next_expiry_ms unless heartbeats extend it.
 
 Outcomes: outcome = registered | refreshed
 Errors: invalid_input, invalid_lane_id, invalid_capabilities, worker_instance_conflict$$;
+-- grant: ff_worker, ff_admin

@@ -2,8 +2,8 @@
 -- PostgreSQL itself decides whether an object can be replaced in place, which sessions that are calling it
 -- do not notice; only what it refuses to replace is dropped first.
 
--- The schema of an object, which its name tells: callers use functions that are no helpers (ff__) and views called ff_v_.
--- DbTree writes the same schemas into the files.
+-- The schema of an object, by its name: functions other than helpers (ff__) and views called ff_v_ are in the schema of
+-- the callers. DbTree writes the same schemas into the files.
 create function pyff__home(p_class regclass, p_name text) returns regnamespace language sql stable as $pyff$
     select quote_ident(current_setting(case
         when p_class = 'pg_proc'::regclass and p_name not like 'ff\_\_%' then 'pyff.schema'
@@ -68,9 +68,8 @@ begin
          where p.pronamespace = v_home and p.proname = p_name and p.proname like 'ff\_\_%'
            and v_before ->> p.oid::text is distinct from p.xmin::text
     loop
-        execute format('comment on function %s is %L', v_old.oid::regprocedure,
-                       'Internal. ' || regexp_replace(
-                           rtrim(coalesce(substring(p_file from '^\n*((?:--[^\n]*\n)+)'), ''), E'\n'), '^-- ?', '', 'gn'));
+        execute format('comment on function %s is %L', v_old.oid::regprocedure, 'Internal. ' || regexp_replace(
+            rtrim(coalesce(substring(p_file from '^\n*((?:--[^\n]*\n)+)'), ''), E'\n'), '^-- ?', '', 'gn'));
     end loop;
     -- A changed list of arguments makes a second function. CREATE OR REPLACE always writes a new row version,
     -- so the row that is still the same is the old one.
