@@ -1,6 +1,7 @@
 """What is published works where it is installed: far from the checkout, from any directory."""
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -124,3 +125,14 @@ def test_the_installed_command_migrates_from_any_directory(installed, db, dsn, t
     assert "applied 0001.service" in run(command, "migrate", *place, cwd=tmp_path)
     assert "current" in run(command, "migrate", "--check", *place, cwd="/")
     assert run(command, "--version", cwd="/") == f"pyff {pyff.__version__}\n"
+
+
+def test_the_sizes_that_the_readme_gives_are_those_of_the_wheel(wheel, installed):
+    """Within a tenth: bytecode differs between versions of Python."""
+    (site,) = installed.glob("lib/python*/site-packages")
+    files = [path for own in site.glob("pyff*") for path in own.rglob("*") if path.is_file()]
+    measured = {"installed": sum(path.stat().st_size for path in files), "wheel": wheel.stat().st_size}
+    text = " ".join((ROOT / "README.md").read_text().split())
+    stated = re.search(r"adds ([\d.]+) MB to site-packages .* the wheel has ([\d.]+) MB", text)
+    for (name, size), megabytes in zip(measured.items(), stated.groups(), strict=True):
+        assert size / 1e6 == pytest.approx(float(megabytes), rel=0.1), name

@@ -32,9 +32,9 @@ class AsyncMethods(ABC):
 
 def results_module(shapes: Sequence[Shape]) -> str:
     return module(
-        "from collections.abc import Mapping\nfrom dataclasses import dataclass",
+        "from collections.abc import Mapping",
         "from typing import Literal\nfrom uuid import UUID",
-        "from pyff.types import JsonValue, PublicState",
+        "from pyff.frozen import frozen\nfrom pyff.types import JsonValue, PublicState",
         *map(_result, shapes),
         exported(shape.name for shape in shapes),
     )
@@ -80,7 +80,7 @@ def _results_import(shapes: Iterable[Shape]) -> str:
 def _result(shape: Shape) -> str:
     fields = "\n".join(f"    {field.name}: {field.annotation}" for field in shape.fields)
     return f"""
-@dataclass(frozen=True, slots=True)
+@frozen
 class {shape.name}:
     {docstring(f"What {enumeration(shape.functions)} returns.", indent=4)}
 
