@@ -1,4 +1,4 @@
-# Written by hand. `python -m pyff.codegen` generates engine.py from this file.
+# Written by hand. `python -m tools.codegen` generates engine.py from this file.
 """The engine: connections, transactions, retries and errors around the generated methods."""
 
 import asyncio

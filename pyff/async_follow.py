@@ -1,4 +1,4 @@
-# Written by hand. `python -m pyff.codegen` generates follow.py from this file.
+# Written by hand. `python -m tools.codegen` generates follow.py from this file.
 """Follows events and frames: by polling, and sooner when a notification wakes the reader."""
 
 import asyncio

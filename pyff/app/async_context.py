@@ -1,4 +1,4 @@
-# Written by hand. `python -m pyff.codegen` generates context.py from this file.
+# Written by hand. `python -m tools.codegen` generates context.py from this file.
 """The context of a running task."""
 
 import asyncio

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pyff import demo, postgres
+from pyff import postgres
 from pyff.cli.demo import _database
+from tools import demo
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from pyff import demo
-from pyff.demo import story
 from pyff.failure import Failure
 from tests.sql import table, violations
+from tools import demo
+from tools.demo import story
 
 
 def test_every_chapter_happens_and_can_be_looked_at_as_often_as_one_likes(db, dsn, monkeypatch):
@@ -65,7 +65,7 @@ def test_colour_is_only_paint():
 
 def test_a_worker_process_ends_with_the_one_that_started_it(dsn, db):
     child = subprocess.Popen(
-        [sys.executable, "-P", "-m", "pyff.demo.worker", "nobody", "carl"],
+        [sys.executable, "-P", "-m", "tools.demo.worker", "nobody", "carl"],
         env={**os.environ, "PYFF_DSN": dsn},
         stdin=subprocess.PIPE,
     )

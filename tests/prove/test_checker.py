@@ -4,8 +4,8 @@ import copy
 
 import pytest
 
-from pyff.verify import Call, Recorder, check, load
 from tests.sql import spread_events
+from tools.verify import Call, Recorder, check, load
 
 SINGLE = {"kind": "single", "waitpoint_key": "go", "matcher": "wildcard"}
 
@@ -408,7 +408,7 @@ def test_a_client_that_starts_again_goes_on_with_its_history(db, tmp_path):
 
 
 def test_every_rule_has_a_lie_that_it_finds():
-    from pyff.verify.check import CLOCK_RULES, RULES
+    from tools.verify.check import CLOCK_RULES, RULES
 
     by_hand = {
         "duplicates name the first",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.prove.mutants import MUTANTS, hunt
+from tools.prove.mutants import MUTANTS, hunt
 
 PLANTED = ["completion event not emitted", "result not stored", "a frame is lost"]
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from pyff.codegen import generate, stale
-from pyff.codegen.__main__ import main
-from pyff.codegen.comment import Comment, parse
 from pyff.failure import Failure
+from tools.codegen import generate, stale
+from tools.codegen.__main__ import main
+from tools.codegen.comment import Comment, parse
 
 
 def test_the_generated_files_are_up_to_date(db):
     differences = stale(generate(db))
-    assert not differences, "run python -m pyff.codegen\n" + "\n".join(differences.values())
+    assert not differences, "run python -m tools.codegen\n" + "\n".join(differences.values())
 
 
 def test_the_check_passes_on_a_database_that_fits_and_fails_on_another(db, dsn, capsys):
