@@ -26,8 +26,8 @@ MARKS = {
     "own_session(reason)": "needs a server connection of its own, which a pooler does not give",
 }
 # Programs that connect as they please.
-PROGRAMS = {"bench", "bootstrap", "chaos", "cli", "demo", "docs", "examples", "packaging", "postgres"}
-PROGRAMS |= {"app", "migrate", "testing_kit", "upgrades", "worker"}
+PROGRAMS = {"bench", "bootstrap", "cli", "demo", "docs", "examples", "packaging", "postgres"}
+PROGRAMS |= {"app", "migrate", "testing", "upgrades", "worker"}
 
 
 @contextmanager

@@ -7,8 +7,7 @@ import psycopg
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.flows.graph import describe
-from tests.flows.test_edges import submit
+from tests.flows.graph import describe, submit
 from tests.sql import claim, one, rows, table, violations
 
 SETTINGS = {
