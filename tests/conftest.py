@@ -24,11 +24,15 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from pytest_postgresql import factories
 
 from pyff.postgres import PgError, TemporaryServer, find, temporary
-from tests import modes
+from tests import modes, tiers
 
 Connect = Callable[..., psycopg.Connection[Any]]
 
 _server: TemporaryServer | None = None
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    tiers.add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -38,6 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.option.postgresql_drop_test_database = True  # a killed run may have left some
     modes.configure(config)
+    tiers.configure(config)
     if hasattr(config, "workerinput") or config.option.collectonly or os.environ.get("PYFF_TEST_DSN"):
         return
     try:
@@ -56,8 +61,11 @@ def pytest_unconfigure() -> None:
         del os.environ["PYFF_TEST_DSN"], os.environ["PYFF_TEST_BINDIR"]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(tryfirst=True)  # before -m selects by these marks
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    tiers.mark(items)
     modes.leave_out(items)
+    tiers.select(config, items)
 
 
 def _conninfo(dbname: str, **server: str | int | None) -> str:

@@ -24,10 +24,9 @@ MARKS = {
     "read_committed(reason)": "holds at READ COMMITTED alone",
     "no_serializable(reason)": "has a transaction that SERIALIZABLE must refuse",
     "own_session(reason)": "needs a server connection of its own, which a pooler does not give",
+    "modes": ".ci/run repeats it at SERIALIZABLE and through PgBouncer",
+    "programs": "runs programs, which connect by themselves: left out through PgBouncer",
 }
-# Programs that connect as they please.
-PROGRAMS = {"bench", "bootstrap", "cli", "demo", "docs", "examples", "packaging", "postgres"}
-PROGRAMS |= {"app", "migrate", "testing", "upgrades", "worker"}
 
 
 @contextmanager
@@ -58,7 +57,7 @@ def leave_out(items: list[pytest.Item]) -> None:
         "own_session": PGBOUNCER,
     }
     for item in items:
-        if PGBOUNCER and item.path.parent.name in PROGRAMS:
+        if PGBOUNCER and item.get_closest_marker("programs"):
             item.add_marker(pytest.mark.skip(reason="runs programs, which connect by themselves"))
         for name, mode in modes.items():
             if mode and (mark := item.get_closest_marker(name)):

@@ -14,6 +14,8 @@ from psycopg.types.json import Jsonb
 from tests.flows.graph import busy_flows
 from tests.sql import create, one, rows, table, take
 
+pytestmark = pytest.mark.once
+
 FUNCTIONS = sorted(
     path.stem
     for path in (Path(__file__).parents[2] / "db" / "functions").glob("*/ff_*.sql")

@@ -7,6 +7,8 @@ import pytest
 
 from tests.sql import create, one, rows, take, violations
 
+pytestmark = pytest.mark.modes
+
 WORKER = {"lane_id": "default", "worker_id": "w", "worker_instance_id": "w-1"}
 SESSIONS = 16
 ROUNDS = 12

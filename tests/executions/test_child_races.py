@@ -5,6 +5,8 @@ import pytest
 from tests.grants.test_grant_races import attempt, together
 from tests.sql import create, one, refused, rows, table, take, violations
 
+pytestmark = pytest.mark.modes
+
 
 @pytest.fixture
 def creator(connect):

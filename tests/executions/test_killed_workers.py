@@ -9,7 +9,11 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.sql import table, violations
+
+pytestmark = [pytest.mark.once, pytest.mark.programs]
 
 SECONDS = float(os.environ.get("PYFF_CHAOS_SECONDS", "8"))
 PATIENCE = 60

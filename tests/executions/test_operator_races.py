@@ -10,6 +10,8 @@ import pytest
 from tests.executions.test_lifecycle_races import together, wait_for_lock
 from tests.sql import claim, create, events, execution, one, take, violations
 
+pytestmark = pytest.mark.modes
+
 POLICY = {
     "retry_policy": {"backoff": {"type": "fixed", "delay_ms": 0}},
     "timeout_policy": {"attempt_timeout_ms": 1000},

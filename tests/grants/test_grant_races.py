@@ -9,6 +9,8 @@ import pytest
 
 from tests.sql import claim, create, events, execution, one, rows, table, take, violations, wait_for_lock
 
+pytestmark = pytest.mark.modes
+
 
 def together(count, work):
     """Runs work(n) in `count` threads that start at the same moment; the results in order."""

@@ -21,6 +21,8 @@ from tests.suspensions.support import (
     suspended,
 )
 
+pytestmark = pytest.mark.modes
+
 STRICT = ["repeatable read", "serializable"]
 
 

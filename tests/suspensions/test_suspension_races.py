@@ -24,6 +24,8 @@ from tests.suspensions.support import (
     waitpoint,
 )
 
+pytestmark = pytest.mark.modes
+
 
 def in_order(db, connect, first, second):
     """`first` in a transaction that stays open until `second` waits for it: both answers."""

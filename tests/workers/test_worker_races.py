@@ -5,8 +5,11 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
+import pytest
 
 from tests.sql import create, one, rows, table, take, violations, wait_for_lock
+
+pytestmark = pytest.mark.modes
 
 
 def together(count, work):
