@@ -10,10 +10,11 @@ import pytest
 
 REASONS = {
     "kills processes": "servers, workers and clients end by a signal, while they work",
-    "waits for real time": "the clock of a program or of the kernel, which no test can move",
-    "installs packages": "and builds the wheels and environments that it needs",
-    "runs whole programs": "the benchmarks and campaigns, with next to no work",
-    "repeats": "the same at other isolation levels, or for many seeds, sizes and moments",
+    "waits for real time": "for the clock of a program or of the kernel, which no test can move",
+    "installs packages": "into a place of its own, far from the checkout",
+    "builds environments": "unpacks, copies or compiles what other tests find ready",
+    "other isolation levels": "the same at READ COMMITTED is in the inner loop",
+    "long run": "random clients, load, benchmarks: the longer, the more they find",
 }
 
 MARKS = {

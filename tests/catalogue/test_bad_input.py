@@ -720,6 +720,7 @@ def test_one_bad_argument_is_a_result_or_a_registered_error(db, scene, function)
                 break
 
 
+@pytest.mark.slow("long run")
 @settings(
     max_examples=250,
     deadline=None,
@@ -833,6 +834,7 @@ EXTREMES = [
 ]
 
 
+@pytest.mark.slow("long run")
 def test_whatever_a_submission_may_say_can_be_lived_with(db, scene, clock):
     clock.freeze()
     accepted = 0

@@ -219,6 +219,7 @@ def place(cursor):
     return tuple(int(part) for part in cursor.split(".")[1:])
 
 
+@pytest.mark.slow("long run")
 @pytest.mark.read_committed("wants transactions that act after younger ones, which a snapshot forbids")
 def test_every_committed_event_is_seen_once_and_causes_come_before_effects(db, crowd):
     def wanted(name):

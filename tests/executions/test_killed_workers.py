@@ -21,6 +21,7 @@ WORKERS = 4
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow("kills processes")
 def test_a_run_with_killed_workers_leaves_a_sound_database(db, dsn, tmp_path):
     logs: list[Path] = []
 

@@ -33,6 +33,7 @@ def test_one_client_and_a_moving_clock_leave_a_sound_database(db, clock, seed, s
         assert results(db) == client.completed
 
 
+@pytest.mark.slow("long run")
 def test_concurrent_clients_leave_a_sound_database(db, connect):
     clients = [Client(connect(), seed) for seed in range(6)]
     stop = time.monotonic() + SECONDS
@@ -59,6 +60,7 @@ def test_concurrent_clients_leave_a_sound_database(db, connect):
     assert deadlocks == [{"deadlocks": 0}]
 
 
+@pytest.mark.slow("other isolation levels")
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 def test_stricter_isolation_changes_no_answer(db, connect, level):
     conn = connect(autocommit=True)

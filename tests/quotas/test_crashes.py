@@ -6,8 +6,12 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.quotas.support import limits, policy, under
 from tests.sql import claim, take, violations
+
+pytestmark = pytest.mark.slow("kills processes")
 
 ROOT = Path(__file__).parents[2]
 

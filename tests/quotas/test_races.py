@@ -110,7 +110,10 @@ def most_at_once(db, expiries):
     return highest
 
 
-@pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
+@pytest.mark.parametrize(
+    "isolation",
+    ["read committed", pytest.param("repeatable read", marks=pytest.mark.slow("other isolation levels"))],
+)
 def test_the_cap_is_never_exceeded_and_nobody_is_lost(db, connect, isolation):
     seconds = SECONDS if isolation == "read committed" else min(SECONDS, 2)
     policy(db, at_once=CAP)

@@ -133,6 +133,7 @@ def test_one_client_and_a_moving_clock_leave_a_sound_database(db, clock, seed_, 
         assert violations(db) == []
 
 
+@pytest.mark.slow("long run")
 @pytest.mark.parametrize("level", ["read committed", "repeatable read"])
 def test_concurrent_clients_leave_a_sound_database(db, connect, level):
     define(db)

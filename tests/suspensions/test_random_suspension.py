@@ -224,6 +224,7 @@ def test_one_client_and_a_moving_clock_leave_a_sound_database(db, clock, seed_, 
         assert results(db) == client.completed
 
 
+@pytest.mark.slow("other isolation levels")
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 def test_stricter_isolation_changes_no_answer(db, connect, level):
     seed(db)
@@ -236,6 +237,7 @@ def test_stricter_isolation_changes_no_answer(db, connect, level):
     assert results(db) == client.completed
 
 
+@pytest.mark.slow("long run")
 def test_concurrent_clients_leave_a_sound_database(db, connect):
     seed(db)
     board: list[tuple[str, Row]] = []

@@ -88,6 +88,7 @@ class Crew:
             member.wait()
 
 
+@pytest.mark.slow("kills processes")
 def test_every_task_completes_once_whatever_dies(server, tmp_path):
     seed = random.randrange(10**6)
     chance = random.Random(seed)
