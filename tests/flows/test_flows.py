@@ -111,11 +111,11 @@ def test_creating_in_a_flow_checks_partition_then_flow_then_duplicates_then_its_
     assert describe(db, fid)["node_count"] == 1
 
 
-def solo_in(db, partition):
+def solo_in(db, partition, **args):
     """A solo execution in a partition."""
     eid = f"{{fp:{partition}}}:{uuid.uuid4().hex[:30]}{partition:02x}"
     eid = f"{eid[: eid.index(':', 4) + 1]}{uuid.UUID(eid[-32:])}"
-    return create(db, execution_id=eid)
+    return create(db, execution_id=eid, **args)
 
 
 def add(db, fid, eid):
@@ -326,6 +326,26 @@ def test_starting_settles_members_as_they_are(db, clock):
     clock.advance(1000)
     assert take(db)["execution_id"] == delayed
     assert violations(db) == []
+
+
+def test_a_member_that_waits_is_not_claimable_because_its_grant_has_ended(db, clock):
+    """Its delay had ended when it was reserved; then it joined a flow, in which it waits for another member."""
+    clock.freeze()
+    fid = uuid.UUID(int=7)
+    flow(db, flow_id=fid, hold=True)
+    upstream, late = node(db, fid), solo_in(db, 7, delay_ms=10)
+    clock.advance(10)
+    worker = {"worker_id": "w", "worker_instance_id": "w-1"}
+    one(db, "ff_issue_claim_grant", execution_id=late, grant_ttl_ms=10, **worker)
+    add(db, fid, late)
+    stage(db, fid, upstream, late)
+    one(db, "ff_start_flow", flow_id=fid)
+    clock.advance(10)
+    assert one(db, "ff_sweep_claim_grants")["processed"] == 1
+    assert violations(db) == []
+    assert take(db)["execution_id"] == upstream
+    assert claim(db) is None
+    assert state(db, late) == "waiting_children"
 
 
 def test_tags_of_a_flow_are_set_read_and_removed(db):

@@ -5,12 +5,13 @@ import random
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
 
 from tests.quotas.support import many, parked, policy, under
-from tests.sql import claim, one, rows, table, violations
+from tests.sql import claim, create, one, rows, table, violations, wait_for_lock
 
 SECONDS = float(os.environ.get("PYFF_CHAOS_SECONDS", "3"))
 CLIENTS = 16
@@ -246,4 +247,24 @@ def test_batches_over_several_policies_do_not_deadlock(db, connect):
         table(db, "select deadlocks from pg_stat_database where datname = current_database()")[0]["deadlocks"]
         == 0
     )
+    assert violations(db) == []
+
+
+def test_a_policy_attached_while_a_claim_looks_is_asked(db, connect):
+    """The claim has read what is ready; the policy comes before it locks any of that."""
+    policy(db, at_once=1)
+    found = [create(db, priority=1) for _ in range(2)]
+    (body,) = db.execute("select pg_get_functiondef('ff__lock_heads'::regproc)").fetchone()
+    db.execute(body.replace("begin\n", "begin\n perform pg_advisory_xact_lock_shared(1);\n", 1))
+    late, holder = connect(), connect()
+    holder.execute("select pg_advisory_lock(1)")
+    worker = {"worker_id": "w", "worker_instance_id": "w"}
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(rows, late, "ff_claim_many", lane_id="default", limit=2, **worker)
+        wait_for_lock(db, late)
+        for eid in found:
+            one(db, "ff_attach_quota", quota_policy_id="q", execution_id=eid)
+        holder.execute("select pg_advisory_unlock(1)")
+        assert [row["execution_id"] for row in answer.result(90)] == found[:1]
+    assert parked(db) == 1
     assert violations(db) == []

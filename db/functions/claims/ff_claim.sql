@@ -43,7 +43,7 @@ begin
     p_capabilities := ff__check_claim(p_worker_id, p_worker_instance_id, p_capabilities, 'p_lease_ttl_ms',
                                       p_lease_ttl_ms, p_namespace);
     -- Fast path: one statement picks, locks and leases if there is a single queue without limits, nothing in it is due,
-    -- and its head is a first attempt. ff__claim handles all cases with twice the instructions.
+    -- and its head is a first attempt. ff__pick and ff__lease handle all cases with twice the instructions.
     select array_agg(q.queue_id), min(q.start_rank) filter (where not q.limited) into v_queues, v_start
       from ff_lane_registry l join ff_queue q on q.lane_id = l.lane_id
      where l.lane_id = p_lane_id and l.state in ('active', 'draining')
@@ -95,8 +95,11 @@ begin
             return;
         end if;
     end if;
-    return query select x.* from ff__claim(p_lane_id, p_worker_id, p_worker_instance_id, 1, p_capabilities,
-                                           p_lease_ttl_ms, p_namespace) x;
+    return query
+        select x.*
+          from ff__pick(p_lane_id, p_capabilities, p_namespace, 1) p
+         cross join lateral ff__lease(p.ids, p_worker_id, p_worker_instance_id, p_lease_ttl_ms, ff__now_ms(), p.fresh) x
+         where p.ids <> '{}';
 end
 $$;
 

@@ -34,8 +34,11 @@ begin
     perform ff__check_limit(p_limit);
     p_capabilities := ff__check_claim(p_worker_id, p_worker_instance_id, p_capabilities, 'p_lease_ttl_ms',
                                       p_lease_ttl_ms, p_namespace);
-    return query select x.* from ff__claim(p_lane_id, p_worker_id, p_worker_instance_id, p_limit, p_capabilities,
-                                           p_lease_ttl_ms, p_namespace) x;
+    return query
+        select x.*
+          from ff__pick(p_lane_id, p_capabilities, p_namespace, p_limit) p
+         cross join lateral ff__lease(p.ids, p_worker_id, p_worker_instance_id, p_lease_ttl_ms, ff__now_ms(), p.fresh) x
+         where p.ids <> '{}';
 end
 $$;
 

@@ -146,12 +146,12 @@ begin
 end
 $$;
 
--- Locks the first p_limit of p_heads in the order of rank, skipping locked rows, rows that are no longer claimable and
--- those in p_except. At most p_heals of those that ff__apply_overdue ends or returns to the queue. Returns as
--- ff__lock_first. held: those whose attempt would end, but whose stream another transaction has locked
--- (ff_watch_stream): to end the attempt would wait.
+-- Locks the first p_limit of p_heads in the order of rank, skipping locked rows, those in p_except, and rows that are
+-- no longer claimable or no longer in p_queues: a policy or budget may have been attached since they were read. At most
+-- p_heals of those that ff__apply_overdue ends or returns to the queue. Returns as ff__lock_first. held: those whose
+-- attempt would end, but whose stream another transaction has locked (ff_watch_stream): to end the attempt would wait.
 create or replace function ff__lock_heads(
-    p_heads uuid[], p_except uuid[], p_limit int, p_now_ms bigint, p_heals int,
+    p_heads uuid[], p_queues int[], p_except uuid[], p_limit int, p_now_ms bigint, p_heals int,
     out fit uuid[], out overdue uuid[], out fresh boolean, out held uuid[]
 )
 language plpgsql volatile
@@ -177,7 +177,7 @@ begin
                    c.state = 'ready' and not c.granted and not c.limited as fresh
               from unnest(p_heads) u(id)
               join ff_execution c on c.execution_id = any (array[u.id])
-                   and ff__claimable(c, p_now_ms)
+                   and ff__claimable(c, p_now_ms) and c.queue_id = any (p_queues)
                    and (v_overdue is null or not ff__is_overdue(c, p_now_ms) or u.id = any (v_overdue))
              where u.id <> all (p_except)
              order by c.rank limit p_limit for no key update of c skip locked) y;

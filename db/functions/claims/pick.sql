@@ -75,7 +75,7 @@ begin
             f := ff__lock_first(v_free[1], v_starts[1], p_limit, v_now);
         elsif v_limited = '{}' then
             v_heads := ff__heads(v_free, v_starts, v_now, v_take);
-            f := ff__lock_heads(v_heads, ids || v_held, p_limit - cardinality(ids), v_now, 64 - v_heals);
+            f := ff__lock_heads(v_heads, v_free, ids || v_held, p_limit - cardinality(ids), v_now, 64 - v_heals);
         else
             -- A policy or budget that denied admission can have 100,000 waiting rows: scan past them only if nothing
             -- else is claimable. Executions of a locked policy are not parked, so each claim reads them again.
@@ -85,7 +85,8 @@ begin
                        || ff__limited_heads(v_limited, v_now, v_take, v_policies, v_rated, v_busy, v_budgets, v_bound);
             -- The block releases row locks on executions whose policy is locked by another transaction.
             begin
-                f := ff__lock_heads(v_heads, ids || v_held, p_limit - cardinality(ids), v_now, 64 - v_heals);
+                f := ff__lock_heads(v_heads, v_free || v_limited, ids || v_held, p_limit - cardinality(ids), v_now,
+                                    64 - v_heals);
                 -- Check executions of earlier rounds again: they have no leases yet that would be counted.
                 v_asking := array(select u.id
                                     from unnest(ids || f.fit) with ordinality u(id, n)

@@ -17,21 +17,3 @@ begin
     return p_capabilities;
 end
 $$;
-
--- Body of ff_claim and ff_claim_many.
-create or replace function ff__claim(
-    p_lane_id text, p_worker_id text, p_worker_instance_id text, p_limit int, p_capabilities text[],
-    p_lease_ttl_ms bigint, p_namespace text
-) returns setof ff_claim_row
-language plpgsql volatile
-as $$
-declare
-    p record := ff__pick(p_lane_id, p_capabilities, p_namespace, p_limit);
-begin
-    if p.ids <> '{}' then
-        return query
-            select x.* from ff__lease(p.ids, p_worker_id, p_worker_instance_id, p_lease_ttl_ms, ff__now_ms(),
-                                      p.fresh) x;
-    end if;
-end
-$$;

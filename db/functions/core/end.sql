@@ -73,19 +73,18 @@ begin
                 attempt_timeout_at_ms = null, attempt_remaining_ms = null, delay_until_ms = null, not_before_ms = null,
                 granted = false, last_transition_at_ms = p_now_ms, last_mutation_at_ms = p_now_ms,
                 last_event_ord = greatest(v_xid, c.last_event_ord)
-              from unnest(p_ids, p_handles, p_results) with ordinality x(id, handle, result, n)
+              from unnest(p_ids, p_handles, p_results) x(id, handle, result)
              where c.execution_id = any (array[x.id])
                and (x.handle is null
                     or ff__fence_holds(c, p_now_ms, x.handle) and c.open_waitpoints = 0 and not c.stream_open)
-            returning x.n, c.execution_id, c.attempt_index, c.flow_id, c.lane_id, c.namespace, c.tags, c.lease_id,
+            returning c.execution_id, c.attempt_index, c.flow_id, c.lane_id, c.namespace, c.tags, c.lease_id,
                       c.lease_epoch, c.worker_id, c.worker_instance_id, c.limited, c.last_event_ord
         )
         select d.last_event_ord as ord, d.worker_id, d.worker_instance_id, bool_or(d.limited) as limited,
-               bool_or(d.flow_id is not null) as members, array_agg(d.execution_id order by d.n) as ids,
-               array_agg(d.attempt_index order by d.n) as attempts, array_agg(d.flow_id order by d.n) as flows,
-               array_agg(d.lane_id order by d.n) as lanes, array_agg(d.namespace order by d.n) as namespaces,
-               array_agg(d.tags order by d.n) as tags, array_agg(d.lease_id order by d.n) as leases,
-               array_agg(d.lease_epoch order by d.n) as epochs
+               bool_or(d.flow_id is not null) as members, array_agg(d.execution_id) as ids,
+               array_agg(d.attempt_index) as attempts, array_agg(d.flow_id) as flows, array_agg(d.lane_id) as lanes,
+               array_agg(d.namespace) as namespaces, array_agg(d.tags) as tags, array_agg(d.lease_id) as leases,
+               array_agg(d.lease_epoch) as epochs
           from ended d
          group by d.last_event_ord, d.worker_id, d.worker_instance_id
     loop

@@ -47,7 +47,8 @@ begin
            due_at_ms = case when c.state = 'leased' then c.lease_expires_at_ms
                             when c.state in ('quota', 'quota_retry', 'quota_replay', 'quota_resume', 'budget',
                                              'budget_retry', 'budget_replay', 'budget_resume') then c.due_at_ms
-                            else c.delay_until_ms end,
+                            when c.state in ('delayed', 'delayed_replay', 'delayed_resume', 'backoff_retry',
+                                             'resume_delay_resume') then c.delay_until_ms end,
            ready_in = case when c.state in ('ready', 'ready_retry', 'ready_replay', 'ready_resume', 'lease_expired',
                                             'lease_revoked') and not ff__flow_building(c.flow_id)
                            then ff__ready_queue(c.queue_id, c.limited) end

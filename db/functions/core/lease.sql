@@ -49,6 +49,8 @@ as $$
 declare
     v_xid bigint := pg_current_xact_id()::text::bigint;
     v_seed text := ff__mint_id(p_now_ms, 0)::text;
+    v_leases uuid[] := array(select ff__batch_id(v_seed, u.n::int, ff__partition(u.id))
+                               from unnest(p_ids) with ordinality u(id, n) order by u.n);
     v_resumed boolean[];
     v_reclaimed uuid[];
     v_again boolean := false;
@@ -116,11 +118,10 @@ begin
                                                    else c.attempt_timeout_ms end),
                 attempt_timeout_at_ms = ff__time_after(p_now_ms, case when u.resumed then c.attempt_remaining_ms
                                                                       else c.attempt_timeout_ms end),
-                lease_id = ff__batch_id(v_seed, u.n::int, c.partition_key), lease_epoch = c.lease_epoch + 1,
+                lease_id = u.lease_id, lease_epoch = c.lease_epoch + 1,
                 lease_ttl_ms = p_lease_ttl_ms, lease_acquired_at_ms = p_now_ms, lease_renewed_at_ms = null,
                 lease_revoke_reason = null, worker_id = p_worker_id, worker_instance_id = p_worker_instance_id,
-                attempt_id = case when u.resumed then c.attempt_id
-                                  else ff__batch_id(v_seed, u.n::int, c.partition_key) end,
+                attempt_id = case when u.resumed then c.attempt_id else u.lease_id end,
                 attempt_index = case when u.resumed then c.attempt_index else c.total_attempt_count end,
                 total_attempt_count = c.total_attempt_count + case when u.resumed then 0 else 1 end,
                 attempt_type = case when u.resumed then c.attempt_type
@@ -146,7 +147,7 @@ begin
                 blocked_budget_id = null, failure_reason = null, failure_category = null, granted = false,
                 started_at_ms = coalesce(c.started_at_ms, p_now_ms), last_transition_at_ms = p_now_ms,
                 last_mutation_at_ms = p_now_ms, last_event_ord = greatest(v_xid, c.last_event_ord)
-              from unnest(p_ids, v_resumed) with ordinality u(id, resumed, n)
+              from unnest(p_ids, v_leases, v_resumed) with ordinality u(id, lease_id, resumed, n)
              where c.execution_id = any (array[u.id])
             returning u.n, case when u.resumed then 'resumed' when c.attempt_type = 'reclaim' then 'reclaimed'
                                 else 'fresh' end as kind,
@@ -156,11 +157,10 @@ begin
                       c.deadline_at_ms, c.last_event_ord
         ), emitted as (
             select ff__emit_many('lease', case l.kind when 'reclaimed' then 'reclaimed' else 'acquired' end, null,
-                                 p_now_ms, l.last_event_ord, array_agg(l.execution_id order by l.n),
-                                 array_agg(l.attempt_index order by l.n), array_agg(l.flow_id order by l.n),
-                                 array_agg(l.lane_id order by l.n), array_agg(l.namespace order by l.n),
-                                 array_agg(l.tags order by l.n), array_agg(l.lease_id order by l.n),
-                                 array_agg(l.lease_epoch order by l.n), p_worker_id, p_worker_instance_id)
+                                 p_now_ms, l.last_event_ord, array_agg(l.execution_id), array_agg(l.attempt_index),
+                                 array_agg(l.flow_id), array_agg(l.lane_id), array_agg(l.namespace),
+                                 array_agg(l.tags), array_agg(l.lease_id), array_agg(l.lease_epoch), p_worker_id,
+                                 p_worker_instance_id)
               from leased l
              group by l.last_event_ord, l.kind
         )

@@ -76,8 +76,7 @@ create or replace function ff__lock_executions(p_ids uuid[]) returns bigint
 language plpgsql volatile
 as $$
 begin
-    perform from (select distinct u.id from unnest(p_ids) u(id) order by u.id) y
-      cross join lateral (select from ff_execution c where c.execution_id = y.id for no key update offset 0) z;
+    perform from ff_execution c where c.execution_id = any (p_ids) order by c.execution_id for no key update;
     return ff__now_ms();
 end
 $$;

@@ -33,6 +33,7 @@ declare
     v_now bigint := ff__now_ms();
     v_read bigint := v_now;
     v_plain boolean := false;
+    v_alone boolean;
     v_id uuid;
     v_existing uuid;
     v_parent uuid;
@@ -73,69 +74,76 @@ begin
     elsif octet_length(p_payload) > 1024 then
         perform ff__check_size('max_execution_bytes', 'payload', p_payload);
     end if;
-    if p_execution_id is null then
-        v_id := ff__mint_id(v_now, ff__partition(p_flow_id));
+    v_alone := num_nonnulls(p_execution_id, p_flow_id, p_parent_execution_id, nullif(p_idempotency_key, '')) = 0
+               and p_detached is not null;
+    if v_alone then
+        v_id := ff__mint_id(v_now);
     else
-        v_id := ff__execution_uuid(p_execution_id);
-        if v_id is null then
-            perform ff__raise('invalid_execution_id', 'the partition is not the last byte of the uuid',
-                              jsonb_build_object('execution_id', p_execution_id));
+        if p_execution_id is null then
+            v_id := ff__mint_id(v_now, ff__partition(p_flow_id));
+        else
+            v_id := ff__execution_uuid(p_execution_id);
+            if v_id is null then
+                perform ff__raise('invalid_execution_id', 'the partition is not the last byte of the uuid',
+                                  jsonb_build_object('execution_id', p_execution_id));
+            end if;
         end if;
-    end if;
-    if p_detached is null then
-        perform ff__invalid('p_detached', 'must not be null');
-    elsif p_parent_execution_id is not null then
-        v_parent := ff__execution_uuid(p_parent_execution_id);
-    end if;
-    if p_flow_id is not null then
-        perform ff__check_partition(p_flow_id, v_id);
-        f := ff__lock_flow(p_flow_id);
-        v_now := ff__now_ms();
-    end if;
-    if p_idempotency_key <> '' or p_execution_id is not null then
+        if p_detached is null then
+            perform ff__invalid('p_detached', 'must not be null');
+        elsif p_parent_execution_id is not null then
+            v_parent := ff__execution_uuid(p_parent_execution_id);
+        end if;
+        if p_flow_id is not null then
+            perform ff__check_partition(p_flow_id, v_id);
+            f := ff__lock_flow(p_flow_id);
+            v_now := ff__now_ms();
+        end if;
         v_hash := ff__request_hash(p_lane_id, p_execution_kind, p_payload, p_payload_encoding, p_flow_id);
-    end if;
-    if p_idempotency_key <> '' and s.dedup_window_ms > 0 then
-        v_existing := ff__claim_idempotency_key(p_namespace, p_idempotency_key, s.dedup_window_ms, v_id, v_hash);
-        v_now := ff__now_ms();
-    end if;
-    if v_existing is null and p_execution_id is not null then
-        v_existing := ff__same_request(v_id, p_namespace, v_hash, p_idempotency_key);
-    end if;
-    if v_existing is null then
-        if v_now > v_read and not v_plain then
+        if p_idempotency_key <> '' and s.dedup_window_ms > 0 then
+            v_existing := ff__claim_idempotency_key(p_namespace, p_idempotency_key, s.dedup_window_ms, v_id, v_hash);
+            v_now := ff__now_ms();
+        end if;
+        if v_existing is null and p_execution_id is not null then
+            v_existing := ff__same_request(v_id, p_namespace, v_hash, p_idempotency_key);
+        end if;
+        if v_existing is null and v_now > v_read and not v_plain then
             -- The call has waited for a lock: relative times count from the end of the wait.
             s := ff__check_submission(p_lane_id, p_execution_kind, p_priority, p_policy, p_tags,
                                       p_required_capabilities, p_delay_until_ms, p_delay_ms, p_deadline_at_ms,
                                       p_namespace, p_payload_encoding, p_creator, v_now);
         end if;
+    end if;
+    if v_existing is null then
         if v_lane_state is null or v_lane_state not in ('active', 'paused') then
             v_armed := ff__open_lane(p_lane_id, v_now);
         end if;
-        if f.public_flow_state = 'cancelled' then
-            perform ff__raise_flow_over(f);
-        end if;
-        if p_parent_execution_id is not null then
-            perform from ff_execution i where i.execution_id = v_parent for key share;
-            select x.public_state, x.lifecycle_phase = 'terminal' into v_parent_state, v_parent_ended
-              from ff_exec_core x where x.execution_id = v_parent;
-            if not found then
-                perform ff__raise_not_found(p_parent_execution_id);
-            elsif v_parent_ended and not p_detached then
-                perform ff__raise('execution_already_terminal',
-                                  format('parent %s is %s', p_parent_execution_id, v_parent_state),
-                                  jsonb_build_object('execution_id', p_parent_execution_id,
-                                                     'public_state', v_parent_state));
+        if not v_alone then
+            if f.public_flow_state = 'cancelled' then
+                perform ff__raise_flow_over(f);
             end if;
-        end if;
-        if p_flow_id is not null then
-            s.quota_policy_id := coalesce(s.quota_policy_id, f.quota_policy_id);
-            s.budget_ids := coalesce(s.budget_ids, f.budget_ids);
-            s.limited := s.limited or num_nonnulls(s.quota_policy_id, s.budget_ids) > 0;
-        end if;
-        if p_execution_id is not null and not s.limited then
-            -- A quota slot may already be reserved under this id; limited makes the end of the execution release it.
-            s.limited := exists (select from ff_quota_reservation r where r.execution_id = v_id);
+            if p_parent_execution_id is not null then
+                perform from ff_execution i where i.execution_id = v_parent for key share;
+                select x.public_state, x.lifecycle_phase = 'terminal' into v_parent_state, v_parent_ended
+                  from ff_exec_core x where x.execution_id = v_parent;
+                if not found then
+                    perform ff__raise_not_found(p_parent_execution_id);
+                elsif v_parent_ended and not p_detached then
+                    perform ff__raise('execution_already_terminal',
+                                      format('parent %s is %s', p_parent_execution_id, v_parent_state),
+                                      jsonb_build_object('execution_id', p_parent_execution_id,
+                                                         'public_state', v_parent_state));
+                end if;
+            end if;
+            if p_flow_id is not null then
+                s.quota_policy_id := coalesce(s.quota_policy_id, f.quota_policy_id);
+                s.budget_ids := coalesce(s.budget_ids, f.budget_ids);
+                s.limited := s.limited or num_nonnulls(s.quota_policy_id, s.budget_ids) > 0;
+            end if;
+            if p_execution_id is not null and not s.limited then
+                -- A quota slot may already be reserved under this id; limited makes the end of the execution release
+                -- it.
+                s.limited := exists (select from ff_quota_reservation r where r.execution_id = v_id);
+            end if;
         end if;
         if s.queue_id is null or s.limited then
             s.queue_id := ff__queue(p_lane_id, p_namespace, s.limited, s.caps_key, s.required_capabilities);

@@ -23,12 +23,11 @@ begin
             returning x.n, c.execution_id, c.attempt_index, c.flow_id, c.lane_id, c.namespace, c.tags, c.lease_id,
                       c.lease_epoch, c.worker_id, c.worker_instance_id, c.lease_expires_at_ms, c.last_event_ord
         )
-        select d.last_event_ord as ord, d.worker_id, d.worker_instance_id, array_agg(d.n order by d.n) as places,
-               array_agg(d.lease_expires_at_ms order by d.n) as ends, array_agg(d.execution_id order by d.n) as ids,
-               array_agg(d.attempt_index order by d.n) as attempts, array_agg(d.flow_id order by d.n) as flows,
-               array_agg(d.lane_id order by d.n) as lanes, array_agg(d.namespace order by d.n) as namespaces,
-               array_agg(d.tags order by d.n) as tags, array_agg(d.lease_id order by d.n) as leases,
-               array_agg(d.lease_epoch order by d.n) as epochs
+        select d.last_event_ord as ord, d.worker_id, d.worker_instance_id, array_agg(d.n) as places,
+               array_agg(d.lease_expires_at_ms) as ends, array_agg(d.execution_id) as ids,
+               array_agg(d.attempt_index) as attempts, array_agg(d.flow_id) as flows, array_agg(d.lane_id) as lanes,
+               array_agg(d.namespace) as namespaces, array_agg(d.tags) as tags, array_agg(d.lease_id) as leases,
+               array_agg(d.lease_epoch) as epochs
           from renewed d
          group by d.last_event_ord, d.worker_id, d.worker_instance_id
     loop
