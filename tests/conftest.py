@@ -1,4 +1,7 @@
-"""One temporary server per run, one migrated template per worker, one clone of it per test.
+"""One temporary server per run, one migrated template per worker, one copy of it per test.
+
+The template is that of pyff.testing. A copy is made by a connection that stays, and by copying files, which
+takes half the time of what its fixture `pyff_dsn` does for any server.
 
 PYFF_TEST_DSN, if set, names a server to use instead (by a superuser; databases pyff_test* are dropped).
 PYFF_TEST_ISOLATION ("repeatable read", "serializable") is the level at which every transaction runs; tests/sql.py
@@ -13,22 +16,27 @@ clock pass at least so many milliseconds. Only tests of the clock itself fail th
 import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from pytest_postgresql import factories
+from psycopg.conninfo import make_conninfo
 
 from pyff.postgres import PgError, TemporaryServer, find, temporary
-from tests import modes
+from tests import modes, tiers
+
+pytest_plugins = ["pyff.testing.plugin"]
 
 Connect = Callable[..., psycopg.Connection[Any]]
 
 _server: TemporaryServer | None = None
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    tiers.add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -36,8 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
     global _server  # noqa: PLW0603
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    config.option.postgresql_drop_test_database = True  # a killed run may have left some
     modes.configure(config)
+    tiers.configure(config)
     if hasattr(config, "workerinput") or config.option.collectonly or os.environ.get("PYFF_TEST_DSN"):
         return
     try:
@@ -56,48 +64,42 @@ def pytest_unconfigure() -> None:
         del os.environ["PYFF_TEST_DSN"], os.environ["PYFF_TEST_BINDIR"]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(tryfirst=True)  # before -m selects by these marks
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    tiers.mark(items)
     modes.leave_out(items)
-
-
-def _conninfo(dbname: str, **server: str | int | None) -> str:
-    return make_conninfo("", dbname=dbname, **{name: value for name, value in server.items() if value})
-
-
-def _load(*, host: str, port: int, user: str, dbname: str, password: str | None, **_: object) -> None:
-    from pyff.migrate import migrate
-
-    # Roles belong to the whole server, so two workers must not create them at once.
-    with psycopg.connect(os.environ["PYFF_TEST_DSN"]) as guard:
-        guard.execute("select pg_advisory_xact_lock(1885959782)")
-        conninfo = _conninfo(dbname, host=host, port=port, user=user, password=password)
-        migrate(conninfo)
-        modes.bend_time(conninfo)
+    tiers.select(config, items)
 
 
 @pytest.fixture(scope="session")
-def pg_server() -> SimpleNamespace:
-    """The attributes that pytest-postgresql wants of a server."""
-    given = conninfo_to_dict(os.environ["PYFF_TEST_DSN"])
-    return SimpleNamespace(
-        host=given.get("host", "localhost"),
-        port=int(given.get("port") or 5432),
-        user=given.get("user", "postgres"),
-        password=given.get("password"),
-        options=given.get("options", ""),
-        maintenance_dbname=given.get("dbname", "postgres"),
-        template_dbname=None,
+def pyff_prepare() -> Callable[[str], None]:
+    """For the template of pyff.testing.plugin."""
+    return modes.bend_time
+
+
+@pytest.fixture(scope="session")
+def admin(pyff_server: str) -> Iterator[psycopg.Connection[Any]]:
+    """Creates and drops databases."""
+    with psycopg.connect(pyff_server, autocommit=True) as conn:
+        yield conn
+
+
+@contextmanager
+def copied(admin: psycopg.Connection[Any], template: str, name: str) -> Iterator[str]:
+    """The conninfo of a copy that exists as long as the block."""
+    there, drop = sql.Identifier(name), sql.SQL("drop database if exists {} with (force)")
+    admin.execute(drop.format(there))  # a killed run may have left it
+    admin.execute(
+        sql.SQL("create database {} template {} strategy file_copy").format(there, sql.Identifier(template))
     )
-
-
-pg_template = factories.postgresql_noproc(dbname="pyff_test", load=[_load], depends_on="pg_server")
-pg_clone = factories.postgresql("pg_template")
+    yield make_conninfo(os.environ["PYFF_TEST_DSN"], dbname=name)
+    admin.execute(drop.format(there))
 
 
 @pytest.fixture(scope="session")
-def way_in(pg_server: SimpleNamespace) -> Iterator[Callable[[str], str]]:
+def way_in(pyff_server: str) -> Iterator[Callable[[str], str]]:
     """How tests reach a database: as it is, or through PgBouncer."""
-    with modes.way(os.environ["PYFF_TEST_DSN"]) as way:
+    with modes.way(pyff_server) as way:
         yield way
 
 
@@ -112,37 +114,26 @@ def looking_behind(conn: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
 
 @pytest.fixture(scope="session")
 def shared(
-    pg_template: Any, worker_id: str, way_in: Callable[[str], str]
+    admin: psycopg.Connection[Any], pyff_template: str, worker_id: str, way_in: Callable[[str], str]
 ) -> Iterator[psycopg.Connection[Any]]:
     """A connection to a migrated database which every test leaves as it found it."""
-    name = f"pyff_test_shared_{worker_id}"
-    with psycopg.connect(os.environ["PYFF_TEST_DSN"], autocommit=True) as admin:
-        admin.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
-        admin.execute(
-            sql.SQL("create database {} template {}").format(
-                sql.Identifier(name), sql.Identifier(pg_template.template_dbname)
-            )
-        )
-        with psycopg.connect(way_in(make_conninfo(os.environ["PYFF_TEST_DSN"], dbname=name))) as conn:
-            yield looking_behind(conn)
-        admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+    with (
+        copied(admin, pyff_template, f"pyff_test_shared_{worker_id}") as there,
+        psycopg.connect(way_in(there)) as conn,
+    ):
+        yield looking_behind(conn)
 
 
 @pytest.fixture
 def db(request: pytest.FixtureRequest) -> Iterator[psycopg.Connection[Any]]:
     """
     A connection to a migrated database with nothing in it. A test that opens further connections (`connect`,
-    `dsn`) gets a clone of its own, in autocommit mode. Any other runs in a transaction that is rolled back,
+    `dsn`) gets a copy of its own, in autocommit mode. Any other runs in a transaction that is rolled back,
     which is far cheaper; tests/sql.py calls functions under savepoints, so that they may fail.
     """
     if {"connect", "dsn"} & set(request.fixturenames):
-        if modes.PGBOUNCER:
-            with psycopg.connect(request.getfixturevalue("dsn"), autocommit=True) as pooled_clone:
-                yield looking_behind(pooled_clone)
-            return
-        clone = request.getfixturevalue("pg_clone")
-        clone.autocommit = True
-        yield looking_behind(clone)
+        with psycopg.connect(request.getfixturevalue("dsn"), autocommit=True) as conn:
+            yield looking_behind(conn)
         return
     conn = request.getfixturevalue("shared")
     conn.execute("select")  # opens the transaction
@@ -151,13 +142,12 @@ def db(request: pytest.FixtureRequest) -> Iterator[psycopg.Connection[Any]]:
 
 
 @pytest.fixture
-def dsn(pg_clone: psycopg.Connection[Any], pg_server: SimpleNamespace, way_in: Callable[[str], str]) -> str:
-    """The conninfo of this test's database. (`pg_clone.info.dsn` has options which an older psql rejects.)"""
-    return way_in(
-        _conninfo(
-            pg_clone.info.dbname, **{k: getattr(pg_server, k) for k in ("host", "port", "user", "password")}
-        )
-    )
+def dsn(
+    admin: psycopg.Connection[Any], pyff_template: str, worker_id: str, way_in: Callable[[str], str]
+) -> Iterator[str]:
+    """The conninfo of this test's database."""
+    with copied(admin, pyff_template, f"pyff_test_{worker_id}") as there:
+        yield way_in(there)
 
 
 @pytest.fixture
@@ -182,7 +172,10 @@ def server_bindir() -> Path:
 
 
 class Clock:
-    """The clock as every connection sees it. It runs until it is set; then only `advance` moves it."""
+    """The clock as every connection sees it. It runs until it is set; then only `advance` moves it.
+
+    A call that waits for a lock sees it move. It does not with pyff.testing, which replaces the function ff_now_ms.
+    """
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection

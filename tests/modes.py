@@ -17,17 +17,19 @@ ISOLATION = os.environ.get("PYFF_TEST_ISOLATION", "").replace("_", " ")
 STRICT = ISOLATION not in {"", "read committed"}
 TIME = os.environ.get("PYFF_TEST_TIME", "")
 PGBOUNCER = os.environ.get("PYFF_TEST_PGBOUNCER") == "1"
-# Of every server that tests start for themselves.
-SERVER: dict[str, str] = {"default_transaction_isolation": ISOLATION} if ISOLATION else {}
+# Of every server that tests start for themselves. Without statistics, each look at the invariants of an empty database
+# would start two parallel workers.
+SERVER: dict[str, str | int] = {"max_parallel_workers_per_gather": 0}
+if ISOLATION:
+    SERVER["default_transaction_isolation"] = ISOLATION
 
 MARKS = {
     "read_committed(reason)": "holds at READ COMMITTED alone",
     "no_serializable(reason)": "has a transaction that SERIALIZABLE must refuse",
     "own_session(reason)": "needs a server connection of its own, which a pooler does not give",
+    "modes": ".ci/run repeats it at SERIALIZABLE and through PgBouncer",
+    "programs": "runs programs, which connect by themselves: left out through PgBouncer",
 }
-# Programs that connect as they please.
-PROGRAMS = {"bench", "bootstrap", "chaos", "cli", "demo", "docs", "examples", "packaging", "postgres"}
-PROGRAMS |= {"app", "migrate", "testing_kit", "upgrades", "worker"}
 
 
 @contextmanager
@@ -58,7 +60,7 @@ def leave_out(items: list[pytest.Item]) -> None:
         "own_session": PGBOUNCER,
     }
     for item in items:
-        if PGBOUNCER and item.path.parent.name in PROGRAMS:
+        if PGBOUNCER and item.get_closest_marker("programs"):
             item.add_marker(pytest.mark.skip(reason="runs programs, which connect by themselves"))
         for name, mode in modes.items():
             if mode and (mark := item.get_closest_marker(name)):

@@ -158,6 +158,7 @@ def test_workers_tell_what_their_tasks_do(echo):
         assert first.ran == [9]
 
 
+@pytest.mark.slow("long run")
 def test_all_scenarios_that_end_soon_run_with_pyff_and_more_can_be_added(tmp_path, capsys):
     out = ["--no-plots", "--out", str(tmp_path)]
     assert main(["--tiny", "--scenarios", "ABCDFG", *out]) == 0

@@ -47,6 +47,7 @@ def help_of(module, capsys):
     return capsys.readouterr().out
 
 
+@pytest.mark.slow("long run")
 def test_the_hot_path_prints_both_sides_of_every_figure(capsys):
     assert hotpath.main(["--seconds", "0.6", "--rounds", "2", "--clients", "2"]) == 0
     said = capsys.readouterr().out
@@ -63,6 +64,7 @@ def test_the_hot_path_prints_both_sides_of_every_figure(capsys):
     positive(*re.findall(r"([\d.]+) us per task", said))
 
 
+@pytest.mark.slow("long run")
 def test_every_scenario_of_growth_runs(capsys):
     arguments = ["--rows", "1000", "--seconds", "3", "--clients", "2"]
     assert growth.main(arguments) == 0
@@ -100,6 +102,7 @@ def test_a_claim_that_finds_nothing_while_work_is_ready_ends_the_scenario(db, mo
         growth._until_nothing(db)
 
 
+@pytest.mark.slow("long run")
 def test_growth_can_run_one_scenario(capsys):
     assert growth.main(["--only", "lanes", "--rows", "1000"]) == 0
     said = capsys.readouterr().out
@@ -107,6 +110,7 @@ def test_growth_can_run_one_scenario(capsys):
     assert "ready  " not in said
 
 
+@pytest.mark.slow("long run")
 @pytest.mark.parametrize("command", SMALL)
 def test_a_command_runs_and_its_figures_are_positive(command, capsys):
     arguments, pattern, count = SMALL[command]
@@ -118,6 +122,7 @@ def test_a_command_runs_and_its_figures_are_positive(command, capsys):
     positive(*found)
 
 
+@pytest.mark.slow("long run")
 def test_instructions_are_counted_or_it_is_said_that_valgrind_is_missing(capsys):
     arguments = ["--only", "single", "--turns", "5", "--top", "3"]
     if shutil.which("valgrind") is None:
@@ -155,6 +160,7 @@ def test_the_page_names_every_command(capsys):
             assert option in usage, (program, words)
 
 
+@pytest.mark.slow("long run")
 @pytest.mark.parametrize(
     "words", [["run"], *([["run", name] for name in ("growth", *SMALL)]), ["instructions"]]
 )

@@ -16,6 +16,8 @@ import pytest
 from tests.bootstrap.conftest import REPOSITORY
 from tests.postgres.helpers import mentions, until
 
+pytestmark = pytest.mark.slow("kills processes")
+
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Iterator[dict[str, str]]:

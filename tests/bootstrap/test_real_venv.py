@@ -29,6 +29,7 @@ def make_wheel(directory: Path, answer: int) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+@pytest.mark.slow("builds environments")
 def test_install_run_refuse_what_was_altered_and_miss_the_network(tmp_path):
     checkout = Checkout(tmp_path / "a checkout", Path(REAL))
     wheelhouse = checkout.path / "wheelhouse"

@@ -34,6 +34,12 @@ def test_every_folder_and_script_is_on_the_map():
     assert [name for name in missing if "rollback" not in name] == ["0002.error_codes.sql"]
 
 
+def test_every_noun_has_its_tests_in_a_directory_of_the_same_name():
+    nouns = {path.name for path in (DB / "functions").iterdir() if path.is_dir()} - {"core"}
+    tests = Path(__file__).parents[1]
+    assert [noun for noun in sorted(nouns) if not any((tests / noun).glob("test_*.py"))] == []
+
+
 def test_every_rule_is_in_the_file_that_the_map_names():
     for row in re.findall(r"^\| .*ff__.*$", MAP, re.MULTILINE):
         for names, file in re.findall(r"((?:`ff__\w+`(?:, | and, for sets, )?)+): `([^`]+)`", row):

@@ -22,6 +22,7 @@ def home(monkeypatch):
         postgres.stop()
 
 
+@pytest.mark.slow("waits for real time")
 def test_the_server_stays_if_it_is_to_be_kept_and_ends_if_it_was_started_for_the_story(home):
     with _database(argparse.Namespace(dsn=None, keep=True)) as kept:
         assert postgres.status().dsn == kept
@@ -35,6 +36,7 @@ def test_the_server_stays_if_it_is_to_be_kept_and_ends_if_it_was_started_for_the
     assert postgres.status().dsn is None
 
 
+@pytest.mark.slow("waits for real time")
 def test_what_is_advised_needs_nothing_but_pyff(home, bare, monkeypatch):
     """A machine that has only Python has no psql; `pyff sql` brings its own."""
     monkeypatch.setattr(demo, "run", lambda dsn, screen: demo.Story("demo-7", "7", 9.5))

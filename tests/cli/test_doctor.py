@@ -16,7 +16,7 @@ from pyff.doctor.context import duration, first_few, run_sql
 from pyff.migrate import migrate
 from pyff.postgres import temporary
 from tests.sql import create, one, rows, table, take
-from tests.suspension.support import suspended
+from tests.suspensions.support import suspended
 
 
 @pytest.fixture

@@ -207,12 +207,12 @@ def test_a_wrong_argument_is_one_line_that_names_the_help_of_the_command(path, b
 
 
 @pytest.fixture(scope="module")
-def empty(pg_server):
+def empty(pyff_server):
     """A database without pyff."""
     name = f"pyff_test_empty_{os.getpid()}"
-    with psycopg.connect(os.environ["PYFF_TEST_DSN"], autocommit=True) as admin:
+    with psycopg.connect(pyff_server, autocommit=True) as admin:
         admin.execute(f"create database {name}")
-        yield make_conninfo(os.environ["PYFF_TEST_DSN"], dbname=name)
+        yield make_conninfo(pyff_server, dbname=name)
         admin.execute(f"drop database {name} with (force)")
 
 

@@ -6,11 +6,11 @@ import subprocess
 import sys
 import uuid
 
-from tests.event_readers.support import settle
+from tests.events.support import settle
 from tests.postgres.helpers import until
 from tests.sql import create, one, rows, table, take
 from tests.streams.support import append
-from tests.suspension.support import suspended
+from tests.suspensions.support import suspended
 
 
 def test_ls_filters_and_goes_through_pages(db, pyff, clock, monkeypatch):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.sql import claim, create, events, execution, one, rows, table, take
-from tests.suspension.support import all_of, single, suspended
+from tests.suspensions.support import all_of, single, suspended
 
 
 def state(db, wire):

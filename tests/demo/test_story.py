@@ -14,6 +14,7 @@ from tools import demo
 from tools.demo import story
 
 
+@pytest.mark.slow("waits for real time")
 def test_every_chapter_happens_and_can_be_looked_at_as_often_as_one_likes(db, dsn, monkeypatch):
     out = io.StringIO()
     played = demo.run(dsn, demo.Screen(out))

@@ -14,7 +14,7 @@ from pyff.cli import COMMANDS, exits, main
 from pyff.doctor import CHECKS, DEEP
 from tests.docs.test_documents import ROOT, blocks
 from tests.sql import create, rows, take
-from tests.suspension.support import suspended
+from tests.suspensions.support import suspended
 
 PAGE = ROOT / "docs" / "cli.md"
 TEXT = PAGE.read_text()

@@ -7,7 +7,7 @@ from psycopg.types.json import Jsonb
 
 from tests.docs.blocks import ROOT
 from tests.sql import claim, create, one, rows, table, take
-from tests.suspension.support import seed, suspended
+from tests.suspensions.support import seed, suspended
 
 PICTURE = ET.parse(ROOT / "docs" / "assets" / "states.svg").getroot()  # noqa: S314
 SVG = "{http://www.w3.org/2000/svg}"

@@ -107,6 +107,7 @@ def page():
         yield Page(directory, server, other)
 
 
+@pytest.mark.slow("builds environments")
 def test_the_page_runs_from_its_first_command_to_its_last(page):
     version, *_ = reversed(page.run("Installing without pyff"))
     assert re.search(r"\d+ \| \d{4}\.", version)
@@ -223,6 +224,7 @@ def goes_on(conn, cursor):
     assert violations(conn) == []
 
 
+@pytest.mark.slow("builds environments")
 @pytest.mark.skipif(not PGBOUNCER, reason="pgbouncer is not installed")
 def test_the_pooler_of_the_page_serves_the_engine(page):
     (_, settings), (_, command) = page.sections["PgBouncer"]

@@ -27,6 +27,7 @@ def home():
         yield home
 
 
+@pytest.mark.slow("waits for real time")
 def test_the_quickstart_leads_to_an_approved_and_retried_result(home, tmp_path, server_bindir):
     for name, program in zip(re.findall(r"`(\w+\.py)`", TEXT), blocks(PAGE, "python"), strict=True):
         (tmp_path / name).write_text(program)

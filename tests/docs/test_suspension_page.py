@@ -9,7 +9,7 @@ import pytest
 
 from tests.docs.blocks import ROOT, blocks, run_psql, run_shell
 from tests.sql import one, table
-from tests.suspension.support import suspended
+from tests.suspensions.support import suspended
 
 PAGE = ROOT / "docs" / "suspension.md"
 

@@ -28,9 +28,10 @@ def test_a_muted_family_is_silent(db):
 
 
 def test_events_carry_the_transaction_as_their_order(db):
-    eid = create(db)
-    take(db)
-    (event,) = table(db, "select *, pg_current_xact_id()::text::bigint as xid from ff_event")
+    with db.transaction():
+        eid = create(db)
+        take(db)
+        (event,) = table(db, "select *, pg_current_xact_id()::text::bigint as xid from ff_event")
     assert event["ord"] == event["xid"]
     assert execution(db, eid)["last_event_ord"] == event["ord"]
     assert event["gen"] == 1

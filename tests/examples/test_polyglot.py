@@ -146,17 +146,20 @@ def test_python_with_psycopg(transcript):
     assert transcript(command("python ")) == TRANSCRIPT
 
 
+@pytest.mark.slow("builds environments")
 def test_node_with_pg(transcript):
     tool("node", "--version", r"v(\d+)", 18)
     tool("npm", "--version", r"(\d+)", 8)
     assert transcript(command("(cd node ")).endswith(f"\n{TRANSCRIPT}")  # after what npm says
 
 
+@pytest.mark.slow("builds environments")
 def test_go_with_pgx(transcript):
     tool("go", "version", r"go1\.(\d+)", 25)
     assert transcript(command("(cd go ")) == TRANSCRIPT
 
 
+@pytest.mark.slow("builds environments")
 def test_java_with_jdbc(transcript):
     tool("java", "-version", r'version "(\d+)', 17)
     tool("mvn", "--version", r"Maven (\d+)", 3)

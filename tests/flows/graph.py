@@ -4,6 +4,8 @@ import uuid
 from contextlib import contextmanager
 from itertools import pairwise
 
+from psycopg.types.json import Jsonb
+
 from tests.sql import one, rows, table
 
 LANE = "default"
@@ -159,3 +161,22 @@ def strange_flow():
 
 
 STRANGER = "{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddef07"
+
+
+def submit(db, nodes_, edges=(), groups=(), **args):
+    return rows(
+        db,
+        "ff_submit_flow",
+        nodes=Jsonb(list(nodes_)),
+        edges=Jsonb(list(edges)),
+        groups=Jsonb(list(groups)),
+        **args,
+    )
+
+
+def leave_undispatched(db, fid, end):
+    """Ends a member as if its flow had been busy."""
+    with busy_flows(db):
+        end()
+    (row,) = undispatched(db)
+    return row

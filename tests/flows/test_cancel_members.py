@@ -5,7 +5,7 @@ from psycopg.types.json import Jsonb
 
 from tests.flows.graph import begin, flow, link, node, policy
 from tests.sql import one, rows, table, violations
-from tests.suspension.support import APPROVAL, seed
+from tests.suspensions.support import APPROVAL, seed
 
 # What differs from one execution to the next whatever happens to it.
 OWN = {

@@ -24,9 +24,9 @@ from tests.flows.graph import (
     stage,
     state,
     states,
+    submit,
     undispatched,
 )
-from tests.flows.test_edges import submit
 from tests.sql import claim, create, one, refused, rows, table, take, violations
 
 

@@ -4,11 +4,11 @@ import random
 import threading
 
 import psycopg
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.flows.graph import describe
-from tests.flows.test_edges import submit
+from tests.flows.graph import describe, submit
 from tests.sql import claim, one, rows, table, violations
 
 SETTINGS = {
@@ -101,6 +101,7 @@ def test_any_graph_with_any_ends_runs_to_its_end(db, graph, seed):
     db.execute("rollback to life")
 
 
+@pytest.mark.slow("kills processes")
 @settings(max_examples=4, **SETTINGS)
 @given(graph=graphs(14), seed=st.integers(0, 2**32))
 def test_workers_that_die_in_the_middle_lose_nothing(db, dsn, graph, seed):

@@ -13,6 +13,7 @@ from tests.flows.graph import (
     flow_events,
     flow_state,
     group,
+    leave_undispatched,
     link,
     node,
     nodes,
@@ -20,7 +21,6 @@ from tests.flows.graph import (
     states,
     undispatched,
 )
-from tests.flows.test_dispatch import leave_undispatched
 from tests.sql import one, refused, table, violations
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.flows.graph import describe, edge, finish, flow, flow_events, group, state
-from tests.flows.test_edges import submit
+from tests.flows.graph import describe, edge, finish, flow, flow_events, group, state, submit
 from tests.sql import claim, create, execution, one, refused, rows, table, take, violations
 
 

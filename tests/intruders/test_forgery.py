@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from tests.sql import create, execution, one, refused, rows, take
-from tests.suspension.support import suspended
+from tests.suspensions.support import suspended
 
 VERBS = {
     "ff_renew": {},

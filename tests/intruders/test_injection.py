@@ -4,7 +4,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from tests.fuzz.test_bad_input import FUNCTIONS, Scene
+from tests.catalogue.test_bad_input import FUNCTIONS, Scene
 from tests.sql import claim, create, one, rows, table
 
 # A sequence keeps what it counted when the call is undone.

@@ -11,7 +11,7 @@ from psycopg.conninfo import make_conninfo
 from pyff.migrate import migrate
 from pyff.postgres import temporary
 from tests.sql import one, rows, table
-from tests.suspension.support import seed, suspended
+from tests.suspensions.support import seed, suspended
 
 
 @pytest.fixture(scope="module")

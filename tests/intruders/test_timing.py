@@ -3,7 +3,7 @@
 import random
 from statistics import median
 
-from tests.suspension.support import suspended
+from tests.suspensions.support import suspended
 
 ROUNDS = 200
 TRIES = 12  # a machine that is busy with something else may disturb one of them; what leaks shows in all

@@ -4,6 +4,8 @@ import pytest
 
 from tests.sql import claim, create, one, refused, rows, rung, table, take, violations
 
+pytestmark = pytest.mark.modes
+
 STATES = ["active", "paused", "draining", "disabled"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from psycopg import sql
 
 from tests.sql import Row, create, execution, one, table, take
-from tests.suspension.support import seed, suspend
+from tests.suspensions.support import seed, suspend
 
 IN_MS = 1000
 HOUR = 3_600_000

@@ -7,7 +7,7 @@ from tests.budgets.support import budget, report, spend, used
 from tests.flows.graph import begin, flow, link, node, state
 from tests.maintenance.support import EXECUTION, IN_MS, Due, heal, make, poison, sweep
 from tests.sql import claim, create, events, execution, one, rows, table, take, violations
-from tests.suspension.support import run, suspended
+from tests.suspensions.support import run, suspended
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,5 @@
 """Databases to migrate, and a look at what a migration left behind."""
 
-import os
 import subprocess
 import uuid
 from collections.abc import Callable, Iterator
@@ -21,12 +20,11 @@ def release(tmp_path: Path) -> Release:
 
 
 @pytest.fixture
-def empty(pg_server: object) -> Iterator[Callable[..., Database]]:
+def empty(pyff_server: str) -> Iterator[Callable[..., Database]]:
     """Makes databases in which nothing is installed yet."""
-    server = os.environ["PYFF_TEST_DSN"]
     made = []
 
-    def make(on: str = server) -> Database:
+    def make(on: str = pyff_server) -> Database:
         name = f"pyff_test_{uuid.uuid4().hex[:12]}"
         with psycopg.connect(on, autocommit=True) as conn:
             conn.execute(sql.SQL("create database {}").format(sql.Identifier(name)))

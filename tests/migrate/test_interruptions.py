@@ -30,6 +30,7 @@ def large(release):
     return release
 
 
+@pytest.mark.slow("kills processes")
 def test_a_run_killed_at_any_moment_leaves_a_database_that_the_next_run_completes(empty, large, runner, dump):
     undisturbed = empty()
     began = time.monotonic()

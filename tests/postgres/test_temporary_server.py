@@ -68,6 +68,7 @@ def test_a_busy_client_does_not_delay_the_end():
     client.close()
 
 
+@pytest.mark.slow("kills processes")
 def test_a_killed_parent_leaves_no_server_and_no_files(python):
     parent = python(PROGRAM)
     directory = Path(parent.stdout.readline().strip())
@@ -76,6 +77,7 @@ def test_a_killed_parent_leaves_no_server_and_no_files(python):
     until(lambda: gone(directory), explain=lambda: mentions(directory))
 
 
+@pytest.mark.slow("kills processes")
 def test_a_child_that_outlives_the_killed_parent_does_not_keep_the_server(python):
     parent = python(PROGRAM, "fork", start_new_session=True)
     directory = Path(parent.stdout.readline().strip())
@@ -87,6 +89,7 @@ def test_a_child_that_outlives_the_killed_parent_does_not_keep_the_server(python
             os.killpg(parent.pid, 9)
 
 
+@pytest.mark.slow("kills processes")
 def test_a_kill_at_any_moment_of_the_start_leaves_nothing(python, monkeypatch, empty_home):
     program = "import sys; from pathlib import Path; from pyff.postgres import temporary; "
     program += "server = temporary(where=Path(sys.argv[1])); sys.stdin.read()"

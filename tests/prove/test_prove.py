@@ -7,6 +7,7 @@ from tools.prove.mutants import MUTANTS, hunt
 PLANTED = ["completion event not emitted", "result not stored", "a frame is lost"]
 
 
+@pytest.mark.slow("long run")
 def test_the_engine_is_sound_under_load_and_planted_bugs_are_noticed():
     caught = {catch.mutant and catch.mutant.name: catch for catch in hunt(2, PLANTED, clients=3)}
     assert caught.pop(None).evidence == ""

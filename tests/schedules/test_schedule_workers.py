@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 
 import psycopg
+import pytest
 
 from pyff import App, Ctx, Engine, Worker
 from pyff.migrate import migrate
@@ -41,6 +42,7 @@ def tick(ctx: Ctx, name: str) -> int | None:
     return ctx.scheduled_for_ms
 
 
+@pytest.mark.slow("waits for real time")
 def test_each_tick_is_one_execution_with_ten_workers_and_maintenance():
     with ExitStack() as stack:
         server = stack.enter_context(

@@ -6,6 +6,7 @@ import threading
 import time
 
 import psycopg
+import pytest
 
 from pyff.migrate import migrate
 from pyff.postgres import temporary
@@ -57,6 +58,7 @@ def work(dsn, over, failures):
         failures.append(failure)
 
 
+@pytest.mark.slow("kills processes")
 def test_each_tick_has_one_execution_across_a_crash_of_the_server():
     # Commits must survive the crash of the processes; that of the machine is not played.
     with temporary(synchronous_commit=True, search_path="public, ff") as server:

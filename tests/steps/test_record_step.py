@@ -7,6 +7,8 @@ from psycopg.types.json import Jsonb
 
 from tests.sql import claim, create, execution, one, refused, rows, table, take, violations
 
+pytestmark = pytest.mark.modes
+
 RETRIES = {"retry_policy": {"max_retries": 5}}
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from tests.sql import create, one, refused, rows, take, violations, wait_for_lock
 
+pytestmark = pytest.mark.modes
+
 LEVELS = list(psycopg.IsolationLevel)[1:]
 
 

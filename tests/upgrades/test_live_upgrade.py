@@ -99,6 +99,7 @@ def releases(tmp_path):
     return lambda number: later(tmp_path / str(number), number)
 
 
+@pytest.mark.slow("long run")
 def test_live_clients_notice_nothing_of_an_upgrade(db, dsn, releases):
     with Life(dsn) as life:
         for number in range(1, UPGRADES + 1):

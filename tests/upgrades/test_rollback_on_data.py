@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from pyff.migrate import DbTree, Status, check, migrate, rollback
-from tests.fuzz.test_bad_input import Scene
+from tests.catalogue.test_bad_input import Scene
 from tests.sql import one, table, take
 from tests.upgrades.releases import DB
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.flows.graph import flow, nodes
 from tests.sql import create, one, table, take, violations
-from tests.suspension.support import OPERATOR_ONLY, suspended
+from tests.suspensions.support import OPERATOR_ONLY, suspended
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 RETRY = {"retry_policy": {"max_retries": 3, "backoff": {"type": "fixed", "delay_ms": 2 * HOUR}}}

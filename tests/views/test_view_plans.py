@@ -8,7 +8,7 @@ from tests.catalogue.test_plans import nodes
 from tests.flows.graph import flow
 from tests.flows.graph import nodes as members
 from tests.sql import create, one, rows, table
-from tests.suspension.support import OPERATOR_ONLY, suspended
+from tests.suspensions.support import OPERATOR_ONLY, suspended
 
 MANY = 1_000
 ID = "01a1e5d4-d4fc-7ff8-8b8a-71126421d472"

@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.event_readers.support import settle
+from tests.events.support import settle
 from tests.flows.graph import flow, link, nodes
 from tests.sql import create, one, rows, table, take
-from tests.suspension.support import suspended
+from tests.suspensions.support import suspended
 
 
 def ms(at):

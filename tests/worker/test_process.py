@@ -115,6 +115,7 @@ def test_a_second_signal_gives_back_at_once(shop, start, place):
     assert handle.describe().retry_count == 0
 
 
+@pytest.mark.slow("kills processes")
 def test_the_work_of_a_killed_worker_goes_on_long_before_its_lease_ends(shop, start, place, dsn, monkeypatch):
     monkeypatch.setattr(peers, "RETURN_S", 0.0)  # the server of the tests may be young
     handle = shop["stepping"].enqueue()
@@ -129,6 +130,7 @@ def test_the_work_of_a_killed_worker_goes_on_long_before_its_lease_ends(shop, st
     assert handle.describe().lease_reclaim_count == 1
 
 
+@pytest.mark.slow("kills processes")
 def test_a_step_recorded_before_a_crash_is_not_run_again_and_one_that_was_running_is(
     shop, start, place, engine, db, clock
 ):

@@ -65,9 +65,11 @@ ROLLBACK = (
 )
 
 SHARED = (
-    "tests/races/test_claim_races.py::test_claims_in_open_transactions_share_what_is_ready_without_waiting"
+    "tests/claims/test_claim_races.py::test_claims_in_open_transactions_share_what_is_ready_without_waiting"
 )
-WAITER = "tests/races/test_lifecycle_races.py::test_a_waiter_judges_the_lease_by_the_time_it_got_the_lock"
+WAITER = (
+    "tests/executions/test_lifecycle_races.py::test_a_waiter_judges_the_lease_by_the_time_it_got_the_lock"
+)
 
 MUTANTS = (
     # Fences and leases
@@ -230,7 +232,7 @@ MUTANTS = (
     Mutant("held slots not counted", "ff__slots_taken", "and r.expires_at_ms > p_now_ms", "and r.expires_at_ms < 0"),
     Mutant("an ended execution keeps its slot", "ff__end", "if v_limited then", "if false then"),
     Mutant("an execution that completes keeps its slot", "ff_complete", " and not x.limited", "",
-           "tests/admission/test_check.py::test_a_slot_asked_for_an_execution_outside_the_policy_ends_with_it"),
+           "tests/quotas/test_check.py::test_a_slot_asked_for_an_execution_outside_the_policy_ends_with_it"),
     Mutant("a slot that was given back stays taken", "ff_release_admission", "x.execution_id = v_id\n    returning",
            "x.execution_id = v_id and random() < 0.5\n    returning"),
     Mutant("one more start than the window allows", "ff__evaluate_quota", "a.window_count >= q.max_requests_per_window",
