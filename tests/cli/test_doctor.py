@@ -28,7 +28,7 @@ def doctor(pyff):
         said = pyff("doctor", *chosen, *args, "--json", code=None)
         assert said.code == code, said
         found = [row for row in said.objects if row["status"] == "finding"]
-        assert all(row["what"] and row["why"] and row["mend"] for row in found)
+        assert all(row["what"] and row["why"] and row["fix"] for row in found)
         return found
 
     return run
@@ -40,7 +40,7 @@ def mend(dsn, monkeypatch):
     monkeypatch.setenv("PYFF_DSN", dsn)
 
     def run(finding, steps=None):
-        for step in finding["mend"][:steps]:
+        for step in finding["fix"][:steps]:
             words = shlex.split(step, comments=True)
             assert words[0] == "pyff", step
             assert main(words[1:]) == 0, step
@@ -162,9 +162,9 @@ def test_missing_grants_and_open_doors_are_found_and_mended(db, doctor, mend):
     db.execute("grant execute on function ff_set_setting to public")
     missing, public = doctor("grants")
     assert "grant execute on routine ff_append_frame(" in missing["what"]
-    assert 'pyff sql "grant select on ff_v_stuck to ff_worker, ff_operator"' in missing["mend"]
-    assert 'pyff sql "grant usage on schema public to ff_reader"' in missing["mend"]
-    assert public["mend"] == ['pyff sql "revoke execute on routine ff_set_setting(text,text) from public"']
+    assert 'pyff sql "grant select on ff_v_stuck to ff_worker, ff_operator"' in missing["fix"]
+    assert 'pyff sql "grant usage on schema public to ff_reader"' in missing["fix"]
+    assert public["fix"] == ['pyff sql "revoke execute on routine ff_set_setting(text,text) from public"']
     mend(missing)
     mend(public)
     assert doctor("grants", code=0) == []
@@ -174,7 +174,7 @@ def test_a_schema_that_others_may_create_in_is_found_and_mended(db, doctor, mend
     """As public was before PostgreSQL 15, and still is in databases that come from there."""
     db.execute("grant create on schema public to public, ff_worker")
     (found,) = doctor("grants")
-    assert set(found["mend"]) == {
+    assert set(found["fix"]) == {
         'pyff sql "revoke create on schema public from public"',
         'pyff sql "revoke create on schema public from ff_worker"',
     }
@@ -221,7 +221,7 @@ def test_dead_maintenance_is_found(db, doctor, clock):
     plant_reconcilers(db, 3_600_000)
     (found,) = doctor("maintenance")
     assert found["what"] == "maintenance has not run for 60 minutes"
-    assert found["mend"][0].startswith("pyff maintain")
+    assert found["fix"][0].startswith("pyff maintain")
     db.execute("update ff_reconciler set last_run_at_ms = null")
     (found,) = doctor("maintenance")
     assert found["what"] == "maintenance has never run"
@@ -281,8 +281,8 @@ def test_a_file_that_is_much_larger_than_its_rows_is_found(db, dsn):
         db.execute("vacuum (truncate off) ff_execution")
     db.execute("select pg_stat_clear_snapshot()")
     context = CheckContext(db, Thresholds(slack_bytes=65536))
-    (verdict,) = examine(context, ["bloat"])
-    (found,) = [f for f in verdict.findings if f.what.startswith("ff.ff_execution takes ")]
+    (result,) = examine(context, ["bloat"])
+    (found,) = [f for f in result.findings if f.what.startswith("ff.ff_execution takes ")]
     assert "vacuum full" in found.fix[0]
 
 
@@ -363,7 +363,7 @@ def test_ends_of_flow_members_that_nobody_passes_on_are_found(db, doctor, connec
 def test_broken_invariants_are_found_by_a_deep_look(db, doctor):
     create(db)
     db.execute("update ff_execution set ready_in = null")
-    assert doctor("invariants")[0]["mend"]
+    assert doctor("invariants")[0]["fix"]
 
 
 def test_an_operator_who_may_monitor_sees_everything_and_others_are_told_what_they_lack(db, dsn, bare):
@@ -451,7 +451,7 @@ def test_few_connections_no_autovacuum_and_weak_settings_are_found_on_a_server_w
                 found.setdefault(row["check"], []).append(row)
         assert set(found) == {"functions", "extension", "connections", "durability", "bloat"}
         assert "max_connections is low: 20, of which 3 are reserved" in found["connections"][0]["what"]
-        assert found["connections"][0]["mend"][0] == 'pyff sql "alter system set max_connections = 100"'
+        assert found["connections"][0]["fix"][0] == 'pyff sql "alter system set max_connections = 100"'
         assert [row["what"] for row in found["durability"]] == [
             "fsync is off",
             "full_page_writes is off",
@@ -460,8 +460,8 @@ def test_few_connections_no_autovacuum_and_weak_settings_are_found_on_a_server_w
         assert found["bloat"][0]["what"] == "autovacuum is off"
         opened = [psycopg.connect(server.dsn) for _ in range(14)]
         with psycopg.connect(server.dsn, autocommit=True) as conn:
-            (verdict,) = examine(CheckContext(conn), ["connections"])
-            assert "max_connections is low" in verdict.findings[0].what
+            (result,) = examine(CheckContext(conn), ["connections"])
+            assert "max_connections is low" in result.findings[0].what
         for conn in opened:
             conn.close()
 
