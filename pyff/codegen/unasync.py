@@ -1,4 +1,4 @@
-"""Generates sync code from async code by replacing words: the async modules are written for that."""
+"""Generates sync code from async code by replacing words; the async modules are written to allow it."""
 
 import re
 

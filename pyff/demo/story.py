@@ -299,7 +299,7 @@ def _budget(stage: Stage) -> None:
         screen.good(f"{done * TOKENS_PER_TRANSLATION} tokens used")
     stage.until("the budget did not stop a translation", lambda: stage.states(languages)["failed"] > 0)
     screen.bad(
-        f"{(done + 1) * TOKENS_PER_TRANSLATION} would exceed the limit: refused, and the remaining translations are cancelled"
+        f"{(done + 1) * TOKENS_PER_TRANSLATION} would exceed the limit: refused, and the rest is cancelled"
     )
     stage.until("the remaining translations were not cancelled", lambda: stage.state("send") == "completed")
     ends = stage.look(

@@ -73,8 +73,8 @@ def holds_hold(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     steps: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for (policy, _), intervals in held.items():
         after = 0
-        for told, until in sorted(intervals):
-            began = max(told, after)
+        for starts_at, until in sorted(intervals):
+            began = max(starts_at, after)
             if until > began:
                 steps[policy] += [(began, 1), (until, -1)]
                 after = until
@@ -151,7 +151,7 @@ def reports_count_once(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]
         if (budget, key) not in applied.keys() | possible:
             yield (
                 budget,
-                f"{call.client} was told that the report under key {key} is applied, and it never was",
+                f"{call.client} got the result applied for the report under key {key}, and it is not added",
             )
 
 
@@ -167,5 +167,5 @@ def slots_are_given_back(calls: Sequence[Call], facts: Facts) -> Iterator[Findin
         free = False
         for call in uses:
             if free and call.row.get("outcome") == "already_admitted":
-                yield policy, f"{call.client} has given the slot of {key} back, and it is held"
+                yield policy, f"{call.client} released the slot of {key}, and it is held"
             free = call.function == "ff_release_admission" and call.acknowledged

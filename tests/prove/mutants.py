@@ -67,7 +67,7 @@ ROLLBACK = (
 SHARED = (
     "tests/races/test_claim_races.py::test_claims_in_open_transactions_share_what_is_ready_without_waiting"
 )
-WAITER = "tests/races/test_lifecycle_races.py::test_a_waiter_judges_the_lease_by_the_time_it_got_the_lock"
+WAITER = "tests/races/test_lifecycle_races.py::test_a_waiter_checks_the_lease_at_the_time_it_got_the_lock"
 
 MUTANTS = (
     # Fences and leases
@@ -80,7 +80,7 @@ MUTANTS = (
     Mutant("epoch not bumped", "ff_claim", "c.lease_epoch + 1", "c.lease_epoch"),
     Mutant("epoch not bumped in a batch", "ff__lease", "c.lease_epoch + 1", "c.lease_epoch"),
     Mutant("row opened without its lock", "ff__open", " for no key update", ""),
-    Mutant("rows of a batch judged before they are locked", "ff__lock_executions", " for no key update offset 0",
+    Mutant("rows of a batch checked before they are locked", "ff__lock_executions", " for no key update offset 0",
            " offset 0", f"{WAITER}[ff_renew_many]"),
     Mutant("a completion that waited past the end of its lease counts", "ff_complete",
            " for no key update skip locked", "", f"{WAITER}[ff_complete]"),
@@ -117,14 +117,15 @@ MUTANTS = (
            " case when r.members or not v_lease then p_outcome else a.lease_event end, p_reason,"),
     Mutant("an event of many leaves one out", "ff__emit_many", "v_last_ms, p_execution_ids, case when not v_attempt",
            "v_last_ms, p_execution_ids[1:1] || p_execution_ids[1:v_size - 1], case when not v_attempt"),
-    Mutant("end of a lease not told", "ff__end_lease", "a.lease_event := 'released';", ""),
-    Mutant("end of a lease not told by a completion", "ff_complete", ", 'released', 'complete');", ");"),
-    Mutant("end of a lease not told by a batch", "ff__complete", "'released', 'complete')", "null, null)"),
-    Mutant("end of a lease not told of members", "ff__cancel_members",
+    Mutant("end of a lease not recorded", "ff__end_lease", "a.lease_event := 'released';", ""),
+    Mutant("end of a lease not recorded by a completion", "ff_complete", ", 'released', 'complete');", ");"),
+    Mutant("end of a lease not recorded by a batch", "ff__complete", "'released', 'complete')", "null, null)"),
+    Mutant("end of a lease of members not recorded", "ff__cancel_members",
            "case when c.state = 'leased' then l.event end", "null::text"),
-    Mutant("a lapsed lease is not told", "ff__end_lease", "a.lease_event := 'expired';", ""),
-    Mutant("a lapsed lease is not told by a claim", "ff__lease", "if a.lease_event is not null then", "if false then"),
-    Mutant("a lapsed lease is not told by maintenance", "ff__mark_expired",
+    Mutant("an expired lease is not recorded", "ff__end_lease", "a.lease_event := 'expired';", ""),
+    Mutant("an expired lease is not recorded by a claim", "ff__lease",
+           "if a.lease_event is not null then", "if false then"),
+    Mutant("an expired lease is not recorded by maintenance", "ff__mark_expired",
            "e := ff__emit(e, 'lease', 'expired', 'ttl');", ""),
     Mutant("a completion leaves its waitpoints open", "ff_complete",
            " and x.open_waitpoints = 0 and not x.stream_open", ""),
@@ -170,8 +171,8 @@ MUTANTS = (
     Mutant("a claim does not ask the flow", "ff__heads",
            "(select f.claimable from ff_flow_core f where f.flow_id = x.flow_id)", "true",
            "tests/flows/test_flow_races.py::test_a_busy_member_is_left_to_the_backlog"),
-    Mutant("a completion is not told to the flow", "ff_complete", " and x.flow_id is null", ""),
-    Mutant("an end is not told to the flow", "ff__end", "if r.members then", "if false then"),
+    Mutant("a completion is not reported to the flow", "ff_complete", " and x.flow_id is null", ""),
+    Mutant("an end is not reported to the flow", "ff__end", "if r.members then", "if false then"),
     Mutant("a tick is left out", "ff__fire_due", "for i in 1..v_fired loop",
            "for i in (1 + (random() < 0.2)::int)..v_fired loop"),
     # Signals, frames, events, steps
@@ -333,7 +334,7 @@ def _try(
             rules = list(dict.fromkeys(violation.rule for violation in found))
             return Catch(mutant, ", ".join(rules[:3]), str(found[0]), spent)
         died = "".join(report.died[:1]).strip().splitlines()[-1:]
-        return Catch(mutant, "an error that no client may meet" if died else "", "".join(died), spent)
+        return Catch(mutant, "an unexpected error" if died else "", "".join(died), spent)
     finally:
         if mutant is CARELESS:
             server.close()

@@ -57,7 +57,7 @@ def terminate(seconds: float) -> Report:
 
 
 def cancel(seconds: float) -> Report:
-    """`pg_cancel_backend` of everybody"""
+    """`pg_cancel_backend` of all sessions"""
     return _trouble(seconds, "cancel_statement", pause=(0.02, 0.2), trouble="cancel")
 
 

@@ -164,15 +164,15 @@ LIES = {
         "update ff_execution set result = case result when 'one' then 'two' else 'one' end::bytea"
         " where result in ('one', 'two')",
     ),
-    "an end is not told": (
-        "every end is told once",
+    "an end is not recorded": (
+        "every end is recorded once",
         f"delete from ff_event_log where family = 'completion' and execution_id = {HELD}",
     ),
-    "an end is told with another outcome": (
-        "every end is told once",
+    "an end is recorded with another outcome": (
+        "every end is recorded once",
         f"update ff_event_log set event_type = 'failed' where family = 'completion' and execution_id = {HELD}",
     ),
-    "an end that somebody was told of is not there": (
+    "an acknowledged end is not there": (
         "ends are kept",
         "delete from ff_event_log where family = 'completion' and event_type = 'failed' and lane_id = 'again'",
     ),
@@ -186,11 +186,11 @@ LIES = {
         "update ff_execution set replay_count = 1 where lane_id = 'again'",
     ),
     "a lease that was given up was taken away": (
-        "ends are as told",
+        "ends are as acknowledged",
         f"update ff_event_log set event_type = 'revoked' where event_type = 'released' and execution_id = {HELD}",
     ),
     "a lease that was taken away was not": (
-        "ends are as told",
+        "ends are as acknowledged",
         "update ff_event_log set event_type = 'released' where event_type = 'revoked' and lane_id = 'again'",
     ),
     "a reclaim is not counted": (
@@ -206,7 +206,7 @@ LIES = {
         "update ff_event_log set occurred_at_ms = occurred_at_ms + 600000"
         " where event_type = 'acquired' and lane_id = 'stopped'",
     ),
-    "the end of a lease is not told": (
+    "the end of a lease is not recorded": (
         "one fence at a time",
         f"delete from ff_event_log where event_type = 'released' and execution_id = {HELD}",
     ),
@@ -219,7 +219,7 @@ LIES = {
         "leases last as promised",
         f"update ff_event_log set event_type = 'expired' where event_type = 'released' and execution_id = {HELD}",
     ),
-    "the beginning of a lease is not told": (
+    "the start of a lease is not recorded": (
         "claims are recorded",
         f"delete from ff_event_log where event_type = 'acquired' and execution_id = {HELD}",
     ),
@@ -314,7 +314,7 @@ def test_a_call_under_a_lease_that_had_run_out_is_found(story):
     for call in calls:
         if call.function in ("ff_claim", "ff_renew"):
             call.row["lease_expires_at_ms"] = 1
-    assert "lapsed calls are refused" in story.rules(calls)
+    assert "expired calls are refused" in story.rules(calls)
 
 
 def test_a_report_that_was_added_twice_is_found(story):
@@ -413,7 +413,7 @@ def test_every_rule_has_a_lie_that_it_finds():
     by_hand = {
         "duplicates name the first",
         "one release each",
-        "lapsed calls are refused",
+        "expired calls are refused",
         "reports count once",
         "holds hold",
         "tokens open their own",

@@ -150,7 +150,7 @@ def test_renewal_and_reclaim_at_the_end_of_a_lease_do_not_both_win(db, connect, 
 
 @pytest.mark.read_committed("the clock of the tests is a row, which a snapshot shows as it was")
 @pytest.mark.parametrize("function", ["ff_complete", "ff_renew", "ff_complete_many", "ff_renew_many"])
-def test_a_waiter_judges_the_lease_by_the_time_it_got_the_lock(db, connect, clock, function):
+def test_a_waiter_checks_the_lease_at_the_time_it_got_the_lock(db, connect, clock, function):
     clock.freeze()
     create(db)
     handle = take(db, lease_ttl_ms=1000)["handle"]
