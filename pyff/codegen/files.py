@@ -15,6 +15,7 @@ from pyff.codegen.calls import async_methods_module, results_module, statements_
 from pyff.codegen.catalog import Function, about, error_codes, routines
 from pyff.codegen.errors import errors_module
 from pyff.codegen.reference import reference_pages
+from pyff.codegen.settings import settings_page
 from pyff.codegen.shapes import shapes
 from pyff.codegen.text import header
 from pyff.codegen.unasync import unasync
@@ -45,7 +46,7 @@ def generate(conn: psycopg.Connection[object]) -> dict[str, str]:
         source = (PACKAGE / name).with_name(f"async_{Path(name).name}")
         _, text = source.read_text().split("\n", 1)
         texts[name] = f"{header(source.name)}\n{unasync(text)}"
-    pages = reference_pages(known, codes)
+    pages = {**reference_pages(known, codes), "settings.md": settings_page(conn)}
     return {name: _tidy(name, text) for name, text in texts.items()} | {
         f"../docs/{name}": text for name, text in pages.items()
     }

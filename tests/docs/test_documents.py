@@ -23,6 +23,10 @@ ELSEWHERE = {
         "sh",
     ): "tests/bench/test_compare.py::test_all_scenarios_that_end_soon_run_with_pyff_and_more_can_be_added",
     ("docs/benchmarks/hot-path.md", "sh"): "tests/bench/test_run.py::test_the_page_names_every_command",
+    (
+        "docs/other-languages.md",
+        "js",
+    ): "tests/examples/test_polyglot.py::test_the_page_shows_the_worker_in_javascript",
     ("examples/polyglot/README.md", "sql"): "tests/examples/test_polyglot.py::database",
     (
         "examples/polyglot/README.md",
