@@ -1,4 +1,4 @@
-"""Sixteen clients against a cap of three: it is never exceeded, and nobody is lost."""
+"""Sixteen clients against a cap of three: it is never exceeded, and no work is lost."""
 
 import os
 import random
@@ -111,7 +111,7 @@ def most_at_once(db, expiries):
 
 
 @pytest.mark.parametrize("isolation", ["read committed", "repeatable read"])
-def test_the_cap_is_never_exceeded_and_nobody_is_lost(db, connect, isolation):
+def test_the_cap_is_never_exceeded_and_no_work_is_lost(db, connect, isolation):
     seconds = SECONDS if isolation == "read committed" else min(SECONDS, 2)
     policy(db, at_once=CAP)
     many(db, 300, policy={"quota_policy_id": "q", **RETRIES})
@@ -120,7 +120,7 @@ def test_the_cap_is_never_exceeded_and_nobody_is_lost(db, connect, isolation):
         conn = connect()
         conn.execute(f"set default_transaction_isolation = '{isolation}'")
         conn.execute("set lock_timeout = '60s'")
-        kind = Patient if isolation != "read committed" else Client
+        kind = Retrying if isolation != "read committed" else Client
         clients.append(kind(conn, number, time.monotonic() + 90))
     feeding = connect()
     for client in clients:
@@ -168,7 +168,7 @@ def test_the_cap_is_never_exceeded_and_nobody_is_lost(db, connect, isolation):
     assert violations(db) == []
 
 
-class Patient(Client):
+class Retrying(Client):
     """At REPEATABLE READ a call may have to be repeated."""
 
     def claims(self):

@@ -154,7 +154,7 @@ def test_spends_releases_resets_and_sweeps_at_once_stay_exact(db, connect, level
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 @pytest.mark.parametrize("change", ["reset", "report", "new dimension", "raised", "same key"])
-def test_whoever_cannot_see_what_happened_must_try_again(db, connect, level, change):
+def test_a_caller_with_an_old_snapshot_must_retry(db, connect, level, change):
     """A transaction that began before a change of the budget does not act on what it knew."""
     budget(db)
     report(db, 60)
@@ -232,7 +232,7 @@ def test_sweeps_pass_over_what_is_busy(db, connect, clock):
     holder.rollback()
     holder.execute("select from ff_budget_breach for update")
     assert sweep(db, "budget_breaches") == (0, 0, False)
-    assert sweep(db, "budget_resets") == (0, 0, False)  # somebody is cancelling on its account
+    assert sweep(db, "budget_resets") == (0, 0, False)  # another transaction cancels work attached to it
     holder.rollback()
     holder.execute("select from ff_execution where execution_id = %s for update", [eid[-36:]])
     assert sweep(db, "budget_breaches") == (1, 0, False)

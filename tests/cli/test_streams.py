@@ -1,4 +1,4 @@
-"""Ctrl-c while a command starts, and output that nobody reads: for every command."""
+"""Ctrl-c while a command starts, and unread output: for every command."""
 
 import contextlib
 import fcntl
@@ -95,7 +95,7 @@ def run_into(args, stream, monkeypatch):
 
 @pytest.fixture
 def unread():
-    """The end of a pipe that nobody reads."""
+    """The write end of a pipe without a reader."""
     reader, writer = os.pipe()
     os.close(reader)
     return os.fdopen(writer, "w")
@@ -107,7 +107,7 @@ SPEAKING = [path for path in LEAVES if path not in SKIPPED]
 
 
 @names(SPEAKING)
-def test_output_that_nobody_reads_is_no_error_of_ours(path, somewhere, unread, monkeypatch, capfd):
+def test_unread_output_is_not_an_error(path, somewhere, unread, monkeypatch, capfd):
     code = run_into(given(path, somewhere), unread, monkeypatch)
     said = capfd.readouterr().err
     assert "Traceback" not in said
@@ -123,7 +123,7 @@ def test_closed_output_is_no_error(path, somewhere, monkeypatch, capfd):
 
 
 @names(EVERY)
-def test_help_that_nobody_reads_is_no_error(path, unread, monkeypatch, capfd):
+def test_unread_help_is_not_an_error(path, unread, monkeypatch, capfd):
     assert run_into([*path, "--help"], unread, monkeypatch) == 141
     assert capfd.readouterr().err == ""
 

@@ -1,7 +1,7 @@
-"""What the documents say is so: their code runs, their links lead somewhere, their lists are complete.
+"""The documents are correct: their code runs, their links work, their lists are complete.
 
 Every block of every document is run. sql is fed to psql, all blocks of a document as one script; python are programs,
-each with PYFF_DSN; sh are commands. What needs more than that is run by tests of its own: in test_<page>_page.py, or
+each with PYFF_DSN; sh are commands. Blocks that need more are run by their own tests: in test_<page>_page.py, or
 those that ELSEWHERE names. A block of any other kind fails, but for `text`, which is for reading.
 """
 
@@ -164,7 +164,7 @@ def test_the_commands_of_a_document_run(name, dsn, server_bindir, tmp_path):
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_the_commands_in_the_text_exist_with_their_options(path):
-    """`pyff <command> --option` between backquotes, which nobody runs."""
+    """`pyff <command> --option` between backquotes, which no test runs."""
     prose = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.M | re.S)
     for said in re.findall(r"`pyff ([^`]+)`", prose):
         words, current = said.split(), parser()
@@ -200,7 +200,7 @@ def test_the_families_of_the_guide_are_those_of_the_database(db):
         r"^\| (\w+) \| ([a-z_, ]+) \| (tick|commit) \|$", (ROOT / "docs" / "events.md").read_text(), re.M
     )
     query = "select family, ff__event_types(family) as types, notify from ff_event_family"
-    assert sorted((name, sorted(types.split(", ")), rings) for name, types, rings in said) == sorted(
+    assert sorted((name, sorted(types.split(", ")), notify) for name, types, notify in said) == sorted(
         (row["family"], sorted(row["types"]), row["notify"]) for row in table(db, query)
     )
 

@@ -152,7 +152,7 @@ class Reader:
 
     @staticmethod
     def overtakes(conn, xid):
-        """Whether nobody older than this transaction is left: another reader's open page holds the horizon, too."""
+        """Whether no transaction older than this one is left: another reader's open page holds the horizon, too."""
         return table(conn, "select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as n")[0]["n"] > xid
 
 
@@ -163,8 +163,8 @@ class Over(threading.Event):
 
 
 @pytest.fixture
-def crowd(db, connect):
-    """Everybody at work for some seconds; the readers by name, after they have read everything."""
+def busy(db, connect):
+    """All clients run for some seconds; returns the readers by name, after they have read everything."""
     one(db, "ff_seed_waitpoint_hmac_secret", kid="k1")
     db.execute(EMITTERS)
     db.execute("create table test_seen (n bigserial, name text, event_id bigint, cursor text)")
@@ -220,7 +220,7 @@ def place(cursor):
 
 
 @pytest.mark.read_committed("wants transactions that act after younger ones, which a snapshot forbids")
-def test_every_committed_event_is_seen_once_and_causes_come_before_effects(db, crowd):
+def test_every_committed_event_is_seen_once_and_causes_come_before_effects(db, busy):
     def wanted(name):
         events = stored(db, name if name in FAMILIES else None)
         if name == "all b":
@@ -229,7 +229,7 @@ def test_every_committed_event_is_seen_once_and_causes_come_before_effects(db, c
             events = [e for e in events if e["event_type"] in ("released", "failed", "started")]
         return events
 
-    for name in crowd:
+    for name in busy:
         seen = table(db, "select event_id, cursor from test_seen where name = %s order by n", name)
         events = wanted(name)
         assert len(events) > 10, name

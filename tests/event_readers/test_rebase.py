@@ -211,7 +211,7 @@ OLD_SNAPSHOT = {
 }
 
 
-def test_whoever_writes_on_a_snapshot_from_before_a_rebase_is_refused(db, connect):
+def test_a_writer_with_a_snapshot_from_before_a_rebase_is_rejected(db, connect):
     made = {"ended": cycle(db), "flow": one(db, "ff_create_flow")["flow_id"]}
     create(db)
     one(db, "ff_set_lane_state", lane_id="a", state="paused")

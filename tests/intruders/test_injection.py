@@ -88,7 +88,7 @@ def test_sql_in_any_argument_is_not_run(db, trap):
 
 
 def test_what_was_stored_is_not_run_later_either(db, trap):
-    """Names, tags, kinds and reasons that go in are read, listed, matched, rung for and swept."""
+    """Names, tags, kinds and reasons that go in are read, listed, matched, notified and swept."""
     for payload in PAYLOADS[:7]:
         lane = payload[:64]
         create(

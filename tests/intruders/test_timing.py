@@ -79,7 +79,7 @@ def measured(db, wrong):
 
 
 def differences(times):
-    """What these times tell to somebody outside."""
+    """What an outsider can learn from these times."""
     found = []
     base, none = times["first letter"], times["no token"]
     if told_apart(base, none) <= 0.9:

@@ -53,7 +53,7 @@ def other_server() -> Iterator[TemporaryServer]:
 
 @pytest.fixture
 def role(database: Database) -> Iterator[str]:
-    """A role without any right of its own, besides TEMPORARY and CONNECT that everybody has."""
+    """A role without any right of its own, besides TEMPORARY and CONNECT, which PUBLIC has."""
     name = f"pyff_test_{uuid.uuid4().hex[:12]}"
     database.rows(f"create role {name}")
     yield name

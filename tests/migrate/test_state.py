@@ -90,7 +90,7 @@ def test_two_records_that_disagree_are_not_guessed_at(database, release):
         migrate(database.dsn, db=release.tree)
 
 
-def test_the_migrations_of_somebody_elses_yoyo_are_not_ours(database, release):
+def test_the_migrations_of_another_yoyo_user_are_ignored(database, release):
     migrate(database.dsn, db=release.tree)
     database.rows("insert into _yoyo_migration values ('x', '20260101_theirs', now())")
     assert migrate(database.dsn, db=release.tree).applied == ()

@@ -156,7 +156,7 @@ def test_what_a_killed_unpacking_left_is_removed_by_the_next(unpacked, empty_hom
     assert not left_over.exists()
 
 
-def test_damaged_programs_are_unpacked_afresh(unpacked):
+def test_damaged_programs_are_unpacked_again(unpacked):
     (unpacked / "bin" / "postgres").write_bytes(b"")
     assert find().version
     assert (unpacked / "bin" / "postgres").stat().st_size > 0
@@ -179,7 +179,7 @@ def test_missing_libraries_are_lent_by_the_wheels_at_hand(unpacked, monkeypatch)
         assert str(unpacked / "lib" / name) in used
 
 
-def test_a_library_that_nobody_can_lend_is_named(unpacked, monkeypatch, system):
+def test_a_library_that_is_missing_everywhere_is_named(unpacked, monkeypatch, system):
     shutil.rmtree(unpacked)
     system()
     complaint = "error while loading shared libraries: libnever.so.1: cannot open"

@@ -129,7 +129,7 @@ class Campaign:
         self.proxy = self._proxy() if cuts else None
         self.kind = kind
         self.clients = [self._start(kind) for _ in range(clients)]
-        self.others = [self._start("reader"), self._start("keeper")]
+        self.others = [self._start("reader"), self._start("maintainer")]
         self.stopped: list[tuple[float, subprocess.Popen[bytes]]] = []
 
     def _proxy(self) -> subprocess.Popen[str]:
@@ -209,7 +209,7 @@ class Campaign:
                     assert process.stderr is not None
                     if process.returncode != -signal.SIGKILL:
                         self.died.append(process.stderr.read().decode()[-2000:])
-                    group[n] = self._start(kind or ("reader", "keeper")[n])
+                    group[n] = self._start(kind or ("reader", "maintainer")[n])
 
     def _stop(self) -> None:
         for process in [*self.clients, *self.others]:

@@ -11,7 +11,7 @@ SINGLE = {"kind": "single", "waitpoint_key": "go", "matcher": "wildcard"}
 
 
 class Story:
-    """One client that goes through every family of operations, and what it was told."""
+    """One client that goes through every family of operations, and the results of its calls."""
 
     def __init__(self, conn, directory):
         self.conn, self.path = conn, directory / "worker.jsonl"
@@ -123,7 +123,7 @@ class Story:
         ]
 
     def calls(self):
-        """All that it was told; and it read every event, which a reader may have to wait for."""
+        """All results of its calls; and it read every event, which a reader may have to wait for."""
         query = "select event_id, event_type from ff_event order by gen, ord, event_id"
         rows = [{"event_id": id, "event_type": kind} for id, kind in self.conn.execute(query)]
         return [*load([self.path]), Call("reader", 1, "ff_read_events", {}, 0, rows=rows, ended_ms=1)]

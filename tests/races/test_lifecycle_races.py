@@ -23,14 +23,14 @@ def together(count, work):
 
 
 @pytest.mark.parametrize(("claimers", "executions"), [(8, 40), (8, 3)])
-def test_every_execution_is_handed_out_once_and_nobody_waits(db, connect, claimers, executions):
+def test_every_execution_is_claimed_once_and_no_claim_waits(db, connect, claimers, executions):
     for n in range(executions + 5):
         create(db, priority=n % 3, required_capabilities=["a"] if n % 2 else [])
     holder = connect(autocommit=False)
     held = {take(holder, capabilities=["a"])["execution_id"] for _ in range(5)}
     conns = [connect() for _ in range(claimers)]
     for conn in conns:
-        conn.execute("set lock_timeout = '5s'")  # whoever waited for the holder would fail
+        conn.execute("set lock_timeout = '5s'")  # a statement that waits for the holder fails
 
     def work(n):
         got = []

@@ -99,7 +99,7 @@ def test_capabilities_too_long_for_the_index_are_named_all_the_same(db, clock):
     assert stuck(db)["no_capable_worker"]["waits_for"].startswith("a worker with token-number-000, ")
 
 
-def test_leases_and_delays_that_ended_and_nobody_came(db, clock):
+def test_leases_and_delays_that_ended_and_are_not_claimed(db, clock):
     clock.freeze()
     worker(db)
     create(db, delay_ms=30_000)
@@ -284,7 +284,7 @@ def test_no_more_than_a_hundred_of_a_kind_are_shown_the_oldest(db, clock):
     assert [row["execution_id"] for row in found] == made[:100]
 
 
-def test_schedules_that_nobody_fires_and_that_cannot_be_fired(db, clock):
+def test_schedules_that_are_late_and_that_cannot_be_fired(db, clock):
     clock.freeze()
     one(db, "ff_create_schedule", schedule_id="it's 5 %", lane_id="closed", interval_ms=HOUR)
     one(db, "ff_create_schedule", schedule_id="s", lane_id="default", interval_ms=HOUR)
