@@ -16,7 +16,7 @@ HOLDERS_ENDS = {
 }
 
 
-def creates_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def acknowledged_creates_are_stored(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     for call in calls:
         if call.function != "ff_create_execution" or call.row.get("outcome") != "created":
             continue
@@ -28,7 +28,7 @@ def creates_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
             yield id, "its payload differs from the submitted one"
 
 
-def duplicates_name_the_first(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def duplicates_return_the_first(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """One idempotency key has one execution, for all clients."""
     acknowledged: dict[str, set[str]] = defaultdict(set)
     for call in calls:
@@ -40,7 +40,7 @@ def duplicates_name_the_first(calls: Sequence[Call], facts: Facts) -> Iterator[F
             yield key, f"stands for {len(ids)} executions: {', '.join(sorted(ids))}"
 
 
-def results_are_the_winners(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def acknowledged_results_are_stored(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """An acknowledged completion is stored, with the bytes that its client sent."""
     sent: dict[tuple[str, int], set[str | None]] = defaultdict(set)
     winners: dict[str, Call] = {}
@@ -94,7 +94,7 @@ def every_end_is_recorded_once(calls: Sequence[Call], facts: Facts) -> Iterator[
             yield id, f"is {row['terminal_outcome']}, its last completion event says {ends[-1]['outcome']}"
 
 
-def ends_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def every_end_has_its_event(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """Each acknowledged end of an execution has its own completion event."""
     acknowledged: Counter[tuple[str, str]] = Counter()
     for call in calls:
@@ -113,7 +113,7 @@ def ends_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
             yield id, f"{times} calls reported the outcome {outcome}, and {events} events record it"
 
 
-def replays_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def replays_are_counted(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """Every acknowledged replay is counted once."""
     numbers: dict[tuple[str, int], Call] = {}
     for call in calls:

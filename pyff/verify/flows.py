@@ -10,7 +10,7 @@ Finding = tuple[str, str]
 NEVER = 1 << 62
 
 
-def graphs_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def graphs_are_stored(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """All members and edges of an acknowledged graph are stored."""
     edges = {(edge["upstream"], edge["downstream"]) for edge in facts.edges}
     for call in calls:
@@ -33,7 +33,7 @@ def graphs_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
                 yield downstream, f"does not wait for {upstream}, as {call.client} submitted it"
 
 
-def children_wait(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def members_wait_for_dependencies(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """An execution with dependencies is not claimed before they allow it."""
     ends = _Ends(facts)
     # Executions that got edges while running wait by ff_wait_children.
@@ -55,7 +55,7 @@ def children_wait(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
             yield id, f"was claimed after {before} of the {need} it waits for had ended well"
 
 
-def parents_wait(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def parents_wait_for_children(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """A parent that paused for its children is not claimed again before they have ended."""
     ends = _Ends(facts)
     children: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)

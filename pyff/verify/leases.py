@@ -37,7 +37,7 @@ NEVER = 1 << 62
 RELEASES = ("ff_complete", "ff_fail", "ff_delay", "ff_cancel", "ff_suspend", "ff_wait_children")
 
 
-def one_fence_at_a_time(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def one_live_lease_at_a_time(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """Lease events of an execution: each lease begins after the previous one has ended, and ends once."""
     for id, row in facts.executions.items():
         live: int | None = None
@@ -61,7 +61,7 @@ def one_fence_at_a_time(calls: Sequence[Call], facts: Facts) -> Iterator[Finding
             yield id, f"by its events lease {live} is live, by its row {holds}"
 
 
-def leases_follow_each_other(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def leases_do_not_overlap(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """By the clock of the database, too, a lease begins after the previous one has ended."""
     for id in facts.executions:
         ended_ms = 0
@@ -102,7 +102,7 @@ def claims_are_recorded(calls: Sequence[Call], facts: Facts) -> Iterator[Finding
                 )
 
 
-def stale_calls_are_refused(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def stale_calls_are_rejected(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """No call that was sent after its lease had ended is accepted."""
     over: dict[tuple[str, int], tuple[int, str]] = {
         (id, event["lease_epoch"]): (event["occurred_at_ms"], event["event_type"])
@@ -123,7 +123,7 @@ def stale_calls_are_refused(calls: Sequence[Call], facts: Facts) -> Iterator[Fin
             )
 
 
-def expired_calls_are_refused(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def calls_under_an_expired_lease_are_rejected(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """No call that was sent after its lease expired is accepted, even before the expiry is recorded."""
     promised: dict[str, list[tuple[Call, int]]] = defaultdict(list)
     for call in calls:
@@ -166,7 +166,7 @@ def one_release_each(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
             )
 
 
-def ends_are_as_acknowledged(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def lease_ends_are_recorded(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """Every acknowledged release or revocation of a lease is recorded as such."""
     ends = {
         (id, event["lease_epoch"]): event["event_type"]
@@ -195,7 +195,7 @@ def reclaims_are_counted(calls: Sequence[Call], facts: Facts) -> Iterator[Findin
             yield id, f"was reclaimed {taken} times, and {row['lease_reclaim_count']} are counted"
 
 
-def pauses_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def suspended_work_is_not_claimed(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """A suspended execution is not claimed before it is resumed."""
     for call in calls:
         if call.function == "ff_suspend" and _gave_up(call):
@@ -210,7 +210,7 @@ def pauses_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
                 )
 
 
-def delays_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def delayed_work_is_not_claimed_early(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """A delayed execution, or one with a scheduled retry, is not claimed before its time."""
     for call in calls:
         until = call.row.get("delay_until_ms") if call.function in ("ff_delay", "ff_fail") else None
@@ -252,7 +252,7 @@ def _next_start(fence: Fence, facts: Facts) -> tuple[Row | None, list[Row]]:
     return None, between
 
 
-def leases_last_as_promised(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def leases_do_not_expire_early(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """No lease is recorded as expired before the time that its holder was given."""
     promised = promised_until(calls, facts)
     for id in facts.executions:

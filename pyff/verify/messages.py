@@ -10,7 +10,7 @@ from pyff.verify.history import Call
 Finding = tuple[str, str]
 
 
-def signals_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def signals_are_stored(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """Each accepted signal is stored once, unchanged, in the order of its sender; and no other signal is stored."""
     sent: Counter[tuple[str, str | None]] = Counter()
     last: dict[tuple[str, str], int] = {}
@@ -52,7 +52,7 @@ def signals_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
             yield id, f"its signals are numbered {sorted(seen)}"
 
 
-def signals_and_approvals_are_kept_apart(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def signals_and_approvals_are_separate(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """The signal in a result for an operator or a token holder is stored, with the same kind of sender."""
     for call in calls:
         if call.function not in ("ff_deliver_signal", "ff_deliver_approval_signal") or not call.acknowledged:
@@ -64,7 +64,7 @@ def signals_and_approvals_are_kept_apart(calls: Sequence[Call], facts: Facts) ->
             yield id, f"{call.function} of {call.client} was {row['outcome']}: a signal of {source}"
 
 
-def tokens_are_shown_to_their_fence(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def tokens_are_returned_to_their_fence(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """Only the fence that suspended gets the recorded answer, with the tokens."""
     for call in calls:
         row = call.row
@@ -78,7 +78,7 @@ def tokens_are_shown_to_their_fence(calls: Sequence[Call], facts: Facts) -> Iter
             )
 
 
-def tokens_open_their_own(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def tokens_are_checked(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """If a token was issued for a waitpoint, no signal is accepted with another token."""
     given: dict[str, set[str]] = defaultdict(set)
     for call in calls:
@@ -94,7 +94,7 @@ def tokens_open_their_own(calls: Sequence[Call], facts: Facts) -> Iterator[Findi
                 yield call.args["execution_id"], f"a signal of {call.client} was accepted with a wrong token"
 
 
-def frames_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def frames_are_stored(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """Each durable frame is stored once, unchanged, in the order of its writer; and no other frame is stored."""
     sent: Counter[tuple[str, int, str]] = Counter()
     last: dict[tuple[str, str, int], tuple[int, int]] = {}
@@ -148,7 +148,7 @@ def streams_are_read_in_order(calls: Sequence[Call], facts: Facts) -> Iterator[F
             yield id, f"{call.client} read frames of attempt {index} that are not a run of those stored"
 
 
-def summaries_hold_every_patch(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def summaries_contain_every_patch(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """A member that only one patch has set is in the summary of its stream, and versions of patches are unique."""
     made: dict[tuple[str, int, int], Call] = {}
     patches: list[tuple[str, int, Call, dict[str, object]]] = []

@@ -9,7 +9,7 @@ from pyff.verify.history import Call
 Finding = tuple[str, str]
 
 
-def steps_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def steps_are_stored(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """The first record of a step is kept, and returned to all callers."""
     forgotten = {call.args["execution_id"] for call in calls if call.function == "ff_forget_steps"}
     for call in calls:

@@ -60,7 +60,9 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines to check: of SQL only comments and texts, since names of variables are code; of others all."""
     text = path.read_text(errors="replace")
     if path.suffix == ".sql":
-        for found in re.finditer(r"--.*|'(?:[^']|'')*'", text):
+        for found in re.finditer(
+            r"--.*|'(?:[^']|'')*'|^comment on (?s:.*?) is\s+\$\$(?s:.*?)\$\$", text, re.M
+        ):
             for offset, line in enumerate(found[0].split("\n")):
                 yield text.count("\n", 0, found.start()) + 1 + offset, line.replace("_", "x")
     else:
