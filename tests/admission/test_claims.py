@@ -1,4 +1,4 @@
-"""Every claim keeps to the policy: what may not start is parked, and hides nothing."""
+"""Every claim obeys the policy: work that may not start is parked and does not block other work."""
 
 import pytest
 

@@ -14,7 +14,7 @@ def batch(db, limit=10, **args):
 
 def test_a_slot_that_stands_behind_in_a_batch_is_taken_from_the_start(db):
     policy(db, at_once=1)
-    first, second = fill(db, 2, "q")
+    first, second = many(db, 2, "q")
     assert ask(db, second)["outcome"] == "admitted"
     assert [row["execution_id"] for row in batch(db)] == [second]
     assert limits(db)["active_concurrency"] == 1

@@ -21,7 +21,7 @@ RETRIES = {"retry_policy": {"max_retries": 1000, "backoff": {"type": "fixed", "d
 
 
 class Client(threading.Thread):
-    """Claims by every way there is, and ends what it got by any of them, or not at all."""
+    """Claims in every way, and ends its work in any way, or not at all."""
 
     def __init__(self, conn, number, deadline):
         super().__init__()
@@ -90,7 +90,7 @@ class Client(threading.Thread):
 
 
 def most_at_once(db, expiries):
-    """How many leases lived at one moment at most, by their events or, where one ran out, by its expiry."""
+    """The largest number of concurrent leases, by their events or, for an expired one, by its expiry."""
     query = """select lease_id, event_type, occurred_at_ms from ff_event
                 where family = 'lease' and event_type in ('acquired', 'reclaimed', 'released', 'expired', 'revoked')
                 order by event_id"""
@@ -185,7 +185,7 @@ class Retrying(Client):
 
 
 def drain(db):
-    """Empty claims alone bring everything back: no sweeper runs."""
+    """Empty claims release all parked work: no sweep runs."""
     deadline = time.monotonic() + 180
     left = "select count(*) as n from ff_exec_core where lifecycle_phase <> 'terminal'"
     while table(db, left)[0]["n"]:

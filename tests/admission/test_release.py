@@ -1,4 +1,4 @@
-"""Whatever ends an activity frees its slot and lets one parked peer go; time does the rest."""
+"""Every end of a lease frees its slot and releases one parked execution; rate limits end by time."""
 
 import pytest
 from psycopg.types.json import Jsonb

@@ -1,4 +1,4 @@
-"""What ff_check_invariants says of admission: finds what must not be, and nothing else."""
+"""ff_check_invariants on admission: it finds each violation, and nothing else."""
 
 import pytest
 

@@ -300,7 +300,7 @@ def test_a_signal_that_came_before_the_wait_counts(app, engine, db):
 
 
 def test_an_answer_that_was_recorded_is_not_recorded_again(app, engine, db):
-    """Whatever limits there are now: it was within them when it came."""
+    """Later limits do not matter: the signal was within the limits when it arrived."""
     tokens: list[Token] = []
 
     @app.task()
@@ -533,7 +533,7 @@ def test_a_retry_finds_the_children_of_the_first_attempt(app, db):
 
 
 def test_a_stale_worker_spawns_no_child(app, engine, db):
-    """Neither a child, nor a flow, nor itself into one."""
+    """It creates no child and no flow, and is added to none."""
 
     @app.task()
     def child(n: int) -> None: ...

@@ -1,4 +1,4 @@
-"""Every command of bench/run and bench/instructions runs, with next to no work, and prints figures that make sense."""
+"""Every command of bench/run and bench/instructions runs, with minimal work, and prints plausible figures."""
 
 import importlib
 import re

@@ -1,4 +1,4 @@
-"""requirements/venv.sh: what it does when, and what it says when it cannot."""
+"""requirements/venv.sh: what it installs when, and its error messages."""
 
 import os
 import shutil

@@ -20,7 +20,7 @@ def on_flow(db, flow):
 
 
 def park(db, execution_id):
-    """As a claim leaves what it may not hand out."""
+    """Parks an execution as a claim does."""
     db.execute(
         """update ff_execution set state = 'budget', ready_in = null, due_at_ms = ff__max_time_ms(),
                                    blocked_budget_id = budget_ids[1]

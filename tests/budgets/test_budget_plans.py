@@ -1,4 +1,4 @@
-"""Usage and its sweeps read the rows they want and no others, whatever else is there."""
+"""Usage and its sweeps read only the rows they need, whatever other rows exist."""
 
 from tests.budgets.support import attach, budget, report, spend
 from tests.catalogue.test_plans import explained, wasted  # noqa: F401

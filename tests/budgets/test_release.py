@@ -1,4 +1,4 @@
-"""Giving back: ff_release_budget, resets, and the spend of executions that have ended."""
+"""Releases: ff_release_budget, resets, and the spend of executions that have ended."""
 
 import pytest
 

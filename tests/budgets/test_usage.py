@@ -1,4 +1,4 @@
-"""ff_report_usage, ff_report_usage_admin and ff_record_spend: one body, three ways in."""
+"""ff_report_usage, ff_report_usage_admin and ff_record_spend: one body, three functions."""
 
 import uuid
 

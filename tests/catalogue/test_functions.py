@@ -1,4 +1,4 @@
-"""What the catalogue says about every function: documented, pinned, granted to the right roles, honest on errors."""
+"""Every function in the catalogue: documented, with its search_path, the right grants, and all errors listed."""
 
 import re
 from pathlib import Path
@@ -40,7 +40,7 @@ def helpers(db):
 
 
 def test_every_function_is_defined_in_one_file_and_a_public_one_in_that_of_its_name(db):
-    """Beside a public function stand only helpers."""
+    """The other functions of a file of a public function are helpers."""
     defined = {
         path: re.findall(
             r"^create or replace (?:function|procedure|view) (\w+)", path.read_text(), re.MULTILINE

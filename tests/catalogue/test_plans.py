@@ -1,4 +1,4 @@
-"""The statements inside the hot functions read the rows they want and no others, however stale the statistics are."""
+"""The statements inside the hot functions read only the rows they need, even with stale statistics."""
 
 import json
 import re
@@ -55,7 +55,7 @@ def nodes(plan):
 
 
 def wasted(plans):
-    """Nodes over the engine's tables that scanned them, or read rows and threw them away."""
+    """Plan nodes that scanned a table of the engine, or discarded rows that they read."""
     for plan in plans:
         for node in nodes(plan["Plan"]):
             table_name = node.get("Relation Name", "")
@@ -304,7 +304,7 @@ def test_admission_and_its_sweep_read_only_what_they_want(db, clock, explained):
 
 
 def test_a_plain_execution_sits_in_the_primary_key_and_one_more_index(db, connect):
-    """Entries in each index after a whole life: none but the primary key and retention."""
+    """Index entries after the life of an execution: only the primary key and retention."""
     db.execute("create extension if not exists pgstattuple")
     create(db)
     query = """

@@ -1,4 +1,4 @@
-"""What the catalogue says about every view: documented, granted to those who may read, without secrets."""
+"""Every view in the catalogue: documented, granted to the reading roles, without secrets."""
 
 import re
 from pathlib import Path

@@ -64,7 +64,7 @@ class Crew:
         self.members[number] = self._start()
 
     def revive(self) -> None:
-        """As a supervisor would: one that found no server when it started has ended."""
+        """Restarts workers like a supervisor: a worker that finds no server at its start exits."""
         self.members = [member if member.poll() is None else self._start() for member in self.members]
 
     def lines(self) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""`pyff doctor`: each problem is planted for real, and found, with a way to fix it that works."""
+"""`pyff doctor`: each problem is really made, found, and fixed by the printed commands."""
 
 import os
 import re
@@ -36,7 +36,7 @@ def doctor(pyff):
 
 @pytest.fixture
 def fix(dsn, monkeypatch):
-    """Runs what a finding says, as it is."""
+    """Runs the commands of a finding unchanged."""
     monkeypatch.setenv("PYFF_DSN", dsn)
 
     def run(finding, steps=None):
@@ -171,7 +171,7 @@ def test_missing_and_excessive_grants_are_found_and_fixed(db, doctor, fix):
 
 
 def test_a_schema_that_others_may_create_in_is_found_and_fixed(db, doctor, fix):
-    """As public was before PostgreSQL 15, and still is in databases that come from there."""
+    """Grants on public as before PostgreSQL 15, and in databases upgraded from there."""
     db.execute("grant create on schema public to public, ff_worker")
     (found,) = doctor("grants")
     assert set(found["fix"]) == {

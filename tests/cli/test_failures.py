@@ -1,4 +1,4 @@
-"""Nothing that a user can cause ends in a traceback; exit codes say what it was."""
+"""User errors never print a traceback, and have the documented exit codes."""
 
 import os
 import signal

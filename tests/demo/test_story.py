@@ -1,4 +1,4 @@
-"""The demonstration tells what it does, does it, and fails if it does not."""
+"""The demo prints its steps, checks them, and fails if a check fails."""
 
 import io
 import os

@@ -119,7 +119,7 @@ PSQL_SAYS = {
         r"\S+\|waiting\|f\ncancelled\ncancelled\|parent_ended",
     ],
 }
-"""Lines that must be there."""
+"""Lines that the output must contain."""
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
@@ -151,7 +151,7 @@ PYTHON_SAYS = {
 
 @pytest.mark.parametrize("name", having("sh"))
 def test_the_commands_of_a_document_run(name, dsn, server_bindir, tmp_path):
-    """In the environment of these tests, in a directory that may be littered."""
+    """Runs in the environment of these tests, in a temporary directory."""
     if not (Path(sys.prefix) / "pyff-venv").exists():
         pytest.skip("these tests do not run in an environment made by requirements/venv.sh (use ./test)")
     lines = "".join(blocks(ROOT / name, "sh")).splitlines()

@@ -387,7 +387,7 @@ class TestTrim:
                 one(db, "ff_trim_events", limit=limit)
 
     def test_only_a_prefix_goes_also_when_the_clock_went_back(self, db, clock):
-        """An old date behind a young one stays: what a reader has not passed may not vanish in the middle."""
+        """An older event behind a newer one stays: trimming leaves no gap in the order."""
         clock.freeze()
         family(db, "completion", retention_ms=1000)
         cycle(db)

@@ -221,7 +221,7 @@ def test_a_subscription_of_all_families_can_always_be_resumed(db, engine):
 
 
 def test_a_page_of_all_families_from_the_start_may_have_cursors_that_expired(db, engine):
-    """Those of families that are kept longer: good for their own family alone."""
+    """Cursors of families with longer retention are valid for their own family only."""
     cycle(db)
     cycle(db)
     one(db, "ff_set_event_family", family="lease", retention_ms=0)

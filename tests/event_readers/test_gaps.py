@@ -1,4 +1,4 @@
-"""Writers that are slow, give up and overtake each other; readers that die: no event lost, none twice, causes first."""
+"""Slow, aborting and overtaking writers, dying readers: no event is lost or repeated, and causes come first."""
 
 import random
 import threading
@@ -18,7 +18,7 @@ EXPECTED = {"40001", "40P01", "WF400", "WF401", "WF402", "WF403", "WF405"}
 
 
 class Writer:
-    """One connection. Its transactions do up to four things, may take long, and are given up now and then."""
+    """One connection. Its transactions make up to four calls, may be slow, and are sometimes rolled back."""
 
     def __init__(self, conn, number, shared, flows):
         self.conn = conn
@@ -106,7 +106,7 @@ class Writer:
 
 
 class Reader:
-    """Notes what it saw together with its cursor, and dies now and then before, or right after, the commit."""
+    """Stores the events it read with its cursor, and sometimes dies before or right after the commit."""
 
     def __init__(self, connect, name, **args):
         self.connect = connect
@@ -205,7 +205,7 @@ def busy(db, connect):
 
 
 def enough(db, writers, readers):
-    """Whether it has been tried hard: commits, rollbacks, deaths, transactions that acted after a younger one."""
+    """Whether all cases occurred: commits, rollbacks, deaths, transactions that wrote after a younger one."""
     return (
         sum(w.committed for w in writers) >= ENOUGH
         and sum(w.given_up for w in writers) >= ENOUGH / 5

@@ -1,4 +1,4 @@
-"""A database that was dumped and restored elsewhere: transaction ids start again, readers go on all the same."""
+"""A database restored into another cluster: transaction ids start again, and readers continue."""
 
 import os
 import subprocess

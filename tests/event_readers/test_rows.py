@@ -1,4 +1,4 @@
-"""How events are stored: one row per call, which readers take apart again."""
+"""How events are stored: one row per call, which readers split into events."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""Events: written with the change, in an order that readers can trust."""
+"""Events: written with the change, in a gap-free order."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The same program in five languages: each speaks to a real server over TCP, by roles that may do only what they must.
+"""The same program in five languages: each uses a real server over TCP, with the least privileged roles.
 
 What a language needs comes from its own registry into its own cache, at the versions that its lock pins.
 """
@@ -73,7 +73,7 @@ def database(server: TemporaryServer, request: pytest.FixtureRequest) -> Iterato
 
 
 def check(dsn: str) -> None:
-    """One execution was completed, with its result, and nothing is unsound."""
+    """One execution was completed, with its result, and the invariants hold."""
     with psycopg.connect(dsn) as conn:
         ((execution_id, state),) = conn.execute(
             "select execution_id, public_state from ff_list_executions()"

@@ -1,4 +1,4 @@
-"""What the end of a member does to those that wait for it."""
+"""The effects of a member's end on its dependents."""
 
 import pytest
 
@@ -306,7 +306,7 @@ def test_a_child_held_by_an_operator_stays_held(db):
 
 
 def leave_undispatched(db, fid, end):
-    """Ends a member as if its flow had been busy."""
+    """Ends a member as if its flow was locked."""
     with busy_flows(db):
         end()
     (row,) = undispatched(db)

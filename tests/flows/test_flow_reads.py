@@ -1,4 +1,4 @@
-"""Lists, descriptions, projections, retention."""
+"""Lists, descriptions, projections and retention of flows."""
 
 import pytest
 

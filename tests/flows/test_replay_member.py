@@ -1,4 +1,4 @@
-"""Running an ended member again, and what that means for its flow."""
+"""Replays of members, and their effects on the flow."""
 
 import pytest
 

@@ -255,7 +255,7 @@ def computed(pid):
 
 
 def test_ten_thousand_nodes_take_a_time_that_grows_with_their_number(db):
-    """Not a benchmark: quadratic work would take minutes. What counts is the time that the server computed."""
+    """Not a benchmark: quadratic work would take minutes. Measures the processor time of the server."""
     pid = table(db, "select pg_backend_pid() as pid")[0]["pid"]
     if not Path(f"/proc/{pid}/stat").exists():
         pytest.skip("the processor time of the server cannot be seen from here")

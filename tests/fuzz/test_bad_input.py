@@ -389,7 +389,7 @@ CLOSE = {
 
 
 def close(argument):
-    """What is close to right for an argument: by name and type, else by name."""
+    """Nearly valid values of an argument: by name and type, else by name."""
     return CLOSE.get(f"{argument['name']}:{argument['type']}", CLOSE.get(argument["name"], []))
 
 
@@ -635,7 +635,7 @@ class Scene:
         return self.queries[function, names]
 
     def plausible(self, argument, known):
-        """A value that belongs to the scene; known ones first."""
+        """A value from the test's rows; known ones first."""
         name = argument["name"]
         if name in known and (name != "p_policy" or argument["type"] == "text"):
             return known[name]

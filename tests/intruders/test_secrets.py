@@ -1,4 +1,4 @@
-"""What signs tokens is nowhere but in its table; tokens are in no log of the engine's making."""
+"""Signing keys are only in their table, and the engine logs no tokens."""
 
 import re
 import secrets
@@ -16,7 +16,7 @@ from tests.suspension.support import seed, suspended
 
 @pytest.fixture(scope="module")
 def loud():
-    """A server that writes everything down: statements, durations, plans of nested statements, full errors."""
+    """A server that logs everything: statements, durations, plans of nested statements, full errors."""
     settings = {
         "shared_preload_libraries": "auto_explain,pg_stat_statements",
         "log_statement": "none",

@@ -1,4 +1,4 @@
-"""How long a wrong token takes says nothing about how wrong it is."""
+"""The duration of a rejection does not depend on how much of a token is right."""
 
 import random
 from statistics import median

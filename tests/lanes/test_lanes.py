@@ -1,4 +1,4 @@
-"""Lanes: what each state lets through, and the list of them."""
+"""Lanes: what each state allows, and the list of lanes."""
 
 import pytest
 

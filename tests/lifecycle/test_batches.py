@@ -1,4 +1,4 @@
-"""ff_create_executions, ff_claim_many, ff_complete_many, ff_renew_many: many at once, each as if it were alone."""
+"""ff_create_executions, ff_claim_many, ff_complete_many, ff_renew_many: same results as single calls."""
 
 import random
 

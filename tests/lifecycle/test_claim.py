@@ -1,4 +1,4 @@
-"""ff_claim: who gets what, in which order, and what time does on the way."""
+"""ff_claim: which work it returns, in which order, and the time-based transitions that it applies."""
 
 import pytest
 

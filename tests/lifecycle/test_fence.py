@@ -1,4 +1,4 @@
-"""Who may act on an execution: the same checks in the same order for every verb of a worker."""
+"""The fence: the same checks in the same order in every function of a worker."""
 
 import uuid
 

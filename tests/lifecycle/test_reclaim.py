@@ -1,4 +1,4 @@
-"""Reclaim: crashed work is handed on, as often as its policy allows, and never while its holder lives."""
+"""Reclaim: crashed work is claimed again, as often as its policy allows, and never under a live lease."""
 
 import uuid
 

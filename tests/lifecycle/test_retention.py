@@ -1,4 +1,4 @@
-"""ff_trim_retention: what ended long ago goes, with all that hangs off it."""
+"""ff_trim_retention: deletes old executions with all their rows."""
 
 import pytest
 from psycopg.types.json import Jsonb

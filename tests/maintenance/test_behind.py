@@ -1,4 +1,4 @@
-"""What other transactions hold hides nothing that stands behind it: steps that work on flows, schedules and budgets.
+"""Locked rows do not hide the rows behind them: steps that work on flows, schedules and budgets.
 (The other steps: test_sweeps.py.)"""
 
 import pytest

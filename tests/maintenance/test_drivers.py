@@ -1,4 +1,4 @@
-"""What calls ff_tick: pyff maintain, pg_cron, a worker with nothing to do."""
+"""The callers of ff_tick: pyff maintain, pg_cron, an idle worker."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What each sweep does to what it finds; and what claims do when no maintenance runs at all."""
+"""The effects of each sweep; and of claims when no maintenance runs."""
 
 import psycopg
 import pytest
@@ -249,7 +249,7 @@ def test_events_of_one_family_that_cannot_be_deleted_do_not_keep_the_others(db, 
 
 @pytest.mark.parametrize("member", [False, True])
 def test_what_owes_a_budget_is_not_trimmed_when_a_failed_trim_is_tried_again(db, clock, member):
-    """It ended owing nothing, its trim failed, and only then something was spent on its behalf."""
+    """It ended without spend, its trim failed, and then usage was reported for it."""
     budget(db, release_on_terminal=True)
     eid = (
         node(db, flow(db), policy={"retention_ms": IN_MS})

@@ -1,4 +1,4 @@
-"""Every sweep alike: what is due and not a moment earlier, in bounded batches, and no bad row stops the good ones."""
+"""All sweeps: they process due rows only, in bounded batches, and a failing row does not stop the others."""
 
 import threading
 

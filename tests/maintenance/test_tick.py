@@ -253,7 +253,7 @@ def test_a_tick_notifies_the_families_that_notify_by_tick(db, connect):
 
 
 def test_callers_meet_the_locks_of_one_that_has_not_committed_and_wait_for_none(db, connect, clock):
-    """One caller holds every gate and every row; 20 others, forced or not, finish all the same and find nothing."""
+    """One caller holds the locks of all steps and rows; 20 others, forced or not, finish and process nothing."""
     clock.freeze()
     kinds = [name for name in SWEEPS if name != "trim_streams"]
     made = [due for name in kinds for due in make(db, clock, name, 3)]

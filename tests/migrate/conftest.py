@@ -1,4 +1,4 @@
-"""Databases to migrate, and a look at what a migration left behind."""
+"""Databases to migrate, and the comparison of their schemas."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Who the server runs as: ourselves, or, because PostgreSQL refuses root, a lesser account."""
+"""The account of the server: the current user or, since PostgreSQL refuses root, an unprivileged one."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""`find`: which PostgreSQL is taken, and what is said about those that are not."""
+"""`find`: which PostgreSQL it chooses, and the errors of the rejected ones."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Proving it: load with faults, planted bugs, and the checker over what came of them."""
+"""Load with faults, planted bugs, and the checker on their results."""
 
 import argparse
 import sys

@@ -29,7 +29,7 @@ NO_FAULTS: Mapping[str, Fault] = {}
 
 @dataclass
 class Report:
-    """What a campaign did and what came of it."""
+    """The operations and results of a campaign."""
 
     seconds: float
     calls: Counter[str] = field(default_factory=Counter)
@@ -46,7 +46,7 @@ class Report:
     died: list[str] = field(default_factory=list)
 
     def add(self, other: "Report") -> None:
-        """Another campaign on the same server. Of bloat the last one tells."""
+        """Another campaign on the same server. The bloat is that of the last one."""
         self.seconds += other.seconds
         self.calls += other.calls
         self.unknown += other.unknown

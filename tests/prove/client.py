@@ -123,7 +123,7 @@ class Client:
         }
 
     def run(self) -> None:
-        """Until killed, or left alone."""
+        """Runs until it is killed, or the parent process ends."""
         parent = os.getppid()
         while os.getppid() == parent:
             try:
@@ -489,7 +489,7 @@ class Client:
             self.call("ff_delete_schedule", schedule_id=mine)
 
     def repeat(self) -> None:
-        """Did the answer get lost? Ask again."""
+        """Repeats a call, as after a lost answer."""
         if self.releases:
             function, args = self.random.choice(self.releases[-8:])
             self.call(function, **args)

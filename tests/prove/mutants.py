@@ -280,7 +280,7 @@ LOOKS = 6
 
 @dataclass(frozen=True)
 class Catch:
-    """What gave a mutant away, '' if nothing did, and after how many seconds of load."""
+    """The rule that found a mutant, '' if none did, and the seconds of load until then."""
 
     mutant: Mutant | None
     rule: str

@@ -1,4 +1,4 @@
-"""Scenarios: one kind of trouble each, under mixed load, with the checker at the end."""
+"""Scenarios: one kind of fault each, under mixed load, with the checker at the end."""
 
 import os
 import shutil

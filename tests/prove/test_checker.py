@@ -1,4 +1,4 @@
-"""The checker finds nothing wrong with a true history, and each lie by its rule: of the database, or of a client."""
+"""The checker accepts a true history, and finds each falsification of the database or of a client by its rule."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""What one execution is, was submitted with, and answered."""
+"""Reading one execution: its state, its input, its results."""
 
 import uuid
 
