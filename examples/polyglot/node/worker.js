@@ -10,7 +10,8 @@ const DSN = process.env.PYFF_DSN;
 const LANE = process.env.LANE ?? "numbers";
 const LEASE_MS = Number(process.env.LEASE_MS ?? 10_000);
 const POLL_MS = Number(process.env.POLL_MS ?? 1_000);
-const worker = { p_lane_id: LANE, p_worker_id: hostname(), p_worker_instance_id: randomUUID(), p_lease_ttl_ms: LEASE_MS };
+const me = { p_worker_id: hostname(), p_worker_instance_id: randomUUID() };
+const worker = { p_lane_id: LANE, p_lease_ttl_ms: LEASE_MS, ...me };
 
 const pool = new pg.Pool({ connectionString: DSN });
 pool.on("error", () => {}); // an idle connection was lost; the pool opens another one
