@@ -213,6 +213,15 @@ def test_the_kinds_of_the_troubleshooting_page_are_those_of_the_view(db):
     assert sorted(", ".join(rows).split(", ")) == sorted(kinds)
 
 
+def test_the_views_of_the_symptoms_are_queried_on_the_troubleshooting_page():
+    page = ROOT / "docs" / "troubleshooting.md"
+    table_of_symptoms = page.read_text().partition("| symptom | view or function |")[2].partition("\n\n")[0]
+    queries = "\n".join(blocks(page, "sql"))
+    named = re.findall(r"`(ff_\w+)`", table_of_symptoms)
+    assert len(named) > 8
+    assert [name for name in named if not re.search(rf"from {name}\b", queries)] == []
+
+
 def test_the_closing_reasons_of_the_guide_are_those_of_the_engine(db):
     (comment,) = table(db, "select obj_description('ff_stream_info(text, int)'::regprocedure) as text")
     listed = " | ".join(re.findall(r"closed_reason = (.*)", comment["text"])).split(" | ")
