@@ -264,7 +264,7 @@ def test_dead_rows_and_neglected_tables_are_found_and_fixed(db, doctor, fix):
     neglected, dead = doctor("bloat")
     assert neglected["what"] == "autovacuum is switched off for ff.ff_execution"
     assert re.match(
-        r"ff\.ff_execution has 1\d{4} dead rows beside 12000 live ones, never vacuumed", dead["what"]
+        r"ff\.ff_execution has 1\d{4} dead rows and 12000 live ones, never vacuumed", dead["what"]
     )
     fix(neglected)
     fix(dead, steps=1)

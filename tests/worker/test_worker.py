@@ -794,7 +794,7 @@ def test_a_task_does_not_notice_that_the_database_hung_up(app, work, db):
 
 
 def test_a_call_that_gets_no_answer_is_given_up(app, work, connect):
-    """A table that is locked stands for a server that is gone: the worker hangs up, and comes back."""
+    """A locked table stands for an unreachable server: the worker aborts the call and reconnects."""
 
     @app.task()
     def note() -> int:
