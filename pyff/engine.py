@@ -24,7 +24,7 @@ from pyff._generated.methods import Methods
 from pyff._generated.results import CancelFlowResult, FrameRow, ReadEventsRow
 from pyff.errors import RetryExhausted, WaitTimeout, translate
 from pyff.follow import Patience, events, frames
-from pyff.listener import Doorbell, Listener
+from pyff.listener import Listener, Wakeup
 from pyff.statement import Statement
 
 T = TypeVar("T")
@@ -161,7 +161,7 @@ class Engine(Methods):
         }
         return events(
             self,
-            self._doorbell([f"ff_event_{name}" for name in ([family] if family else FAMILIES)], listen),
+            self._wakeup([f"ff_event_{name}" for name in ([family] if family else FAMILIES)], listen),
             filters,
             after=after,
             limit=limit,
@@ -195,7 +195,7 @@ class Engine(Methods):
         channel = f"ff_stream_{execution_id.rpartition(':')[2].lower()}_{attempt_index}"
         return frames(
             self,
-            self._doorbell([channel], listen if follow else False),
+            self._wakeup([channel], listen if follow else False),
             execution_id,
             attempt_index,
             after=after,
@@ -206,9 +206,9 @@ class Engine(Methods):
             patience=self._patience(patience_s),
         )
 
-    def _doorbell(self, channels: Sequence[str], listen: bool | None) -> Doorbell:
+    def _wakeup(self, channels: Sequence[str], listen: bool | None) -> Wakeup:
         wanted = self._prepare is None if listen is None else listen
-        return Doorbell(self._listener if wanted else None, channels)
+        return Wakeup(self._listener if wanted else None, channels)
 
     def _patience(self, seconds: float) -> Patience:
         return Patience(

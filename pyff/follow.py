@@ -13,7 +13,7 @@ from psycopg_pool import PoolClosed
 
 from pyff._generated.methods import Methods
 from pyff._generated.results import FrameRow, ReadEventsRow
-from pyff.listener import Doorbell
+from pyff.listener import Wakeup
 
 REREAD_S = 0.05  # seconds: after a notification, its event may not be readable yet
 WATCH_MS = 60_000
@@ -44,7 +44,7 @@ class Patience:
 
 def events(
     engine: Methods,
-    bell: Doorbell,
+    wakeup: Wakeup,
     filters: Mapping[str, Any],
     *,
     after: str | None,
@@ -56,7 +56,7 @@ def events(
 ) -> Generator[ReadEventsRow, None, None]:
     cursor = after
     pause = poll_s
-    with bell:
+    with wakeup:
         while True:
             try:
                 if cursor is None and filters["family"] is None:
@@ -80,13 +80,13 @@ def events(
             if not follow:
                 return
             # The notified event may still be above the horizon: read again soon, then less and less often.
-            notified = bell.wait(pause)
+            notified = wakeup.wait(pause)
             pause = min(REREAD_S if notified else 2 * pause, poll_s)
 
 
 def frames(
     engine: Methods,
-    bell: Doorbell,
+    wakeup: Wakeup,
     execution_id: str,
     attempt_index: int,
     *,
@@ -101,10 +101,10 @@ def frames(
     watched_until = 0.0
     watch_ms = min(max(WATCH_MS, math.ceil(2000 * poll_s)), MAX_WATCH_MS)  # longer than every wait
     closed = False
-    with bell:
+    with wakeup:
         while True:
             try:
-                if bell.listens and not closed and time.monotonic() >= watched_until:
+                if wakeup.listens and not closed and time.monotonic() >= watched_until:
                     try:
                         engine.watch_stream(execution_id, attempt_index, ttl_ms=watch_ms)
                         watched_until = time.monotonic() + watch_ms / 2000
@@ -132,4 +132,4 @@ def frames(
             if found and len(found) < limit and follow:
                 time.sleep(min(REREAD_S, poll_s))
             elif not found and not closed:
-                bell.wait(poll_s)
+                wakeup.wait(poll_s)

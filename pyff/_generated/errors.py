@@ -325,7 +325,7 @@ class InvalidToken(Validation):
     kind = "invalid_token"
     retryable = False
     description = "The token does not open this waitpoint."
-    advice = "Ask whoever handed out the waitpoint for its token."
+    advice = "Ask the party that handed out the waitpoint for its token."
 
 
 class TokenExpired(Validation):
@@ -497,12 +497,12 @@ class Contention(EngineError):
 
 
 class LeaseConflict(Contention):
-    """Somebody holds a live lease on this execution."""
+    """A worker holds a live lease on this execution."""
 
     sqlstate = "WF200"
     kind = "lease_conflict"
     retryable = True
-    description = "Somebody holds a live lease on this execution."
+    description = "A worker holds a live lease on this execution."
     advice = "Wait for it to end, or revoke it with ff_revoke_lease."
 
 
@@ -852,7 +852,7 @@ class StaleLease(State):
     kind = "stale_lease"
     retryable = False
     description = "A newer lease has replaced this one."
-    advice = "Stop working on it and discard the result; somebody else has it."
+    advice = "Stop working on it and discard the result; another worker has taken it over."
 
 
 class LeaseExpired(State):

@@ -184,8 +184,8 @@ class Ctx:
     def usage(self, budget_id: str, deltas: Mapping[str, int], *, key: str | None = None) -> UsageResult:
         """Reports spending from a budget: {"tokens": 1200}. With a `key` a repetition counts once.
 
-        A hard limit rejects the whole report: the outcome is hard_breach, `applied` is false, and the task goes on; the
-        task should stop. If the budget's policy cancels attached work, the task is cancelled like by any other
+        A hard limit rejects the whole report: the outcome is hard_breach, `applied` is false, and the task continues;
+        it should stop. If the budget's policy cancels attached work, the task is cancelled like by any other
         cancellation. Put the spending call and its report into one step, so that both happen once.
 
         Raises: BudgetNotFound, DedupKeyConflict, BudgetOverflow.

@@ -1,4 +1,4 @@
-"""`pyff demo` around its story: whose server it is, and what it tells programs."""
+"""`pyff demo` as a command: the server it uses, and its output for programs."""
 
 import argparse
 import re

@@ -1,4 +1,4 @@
-"""The demonstration tells what it does, does it, and fails if it does not."""
+"""The demo prints its steps, checks them, and fails if a check fails."""
 
 import io
 import os
@@ -27,10 +27,10 @@ def test_every_chapter_happens_and_can_be_looked_at_as_often_as_one_likes(db, ds
         "An approval",
         "A retry",
         "A budget of 3000 tokens",
-        "The whole of it",
+        "The whole flow",
     ]
     assert "refused: stale_lease" in said or "refused: execution_not_active" in said
-    assert "a forged one is refused: invalid_token" in said
+    assert "a forged token is refused: invalid_token" in said
     assert "accepted: resume_condition_satisfied" in said
     assert "\x1b" not in said
     assert played.seconds > 0

@@ -1,4 +1,4 @@
-"""What is published works where it is installed: far from the checkout, from any directory."""
+"""The distributions work where they are installed, from any directory."""
 
 import os
 import re

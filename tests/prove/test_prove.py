@@ -1,4 +1,4 @@
-"""A short campaign: the engine is sound under load, and planted bugs are noticed. The long ones are commands."""
+"""A short campaign: no violations under load, and planted bugs are found. The long ones are commands."""
 
 import pytest
 

@@ -1,7 +1,7 @@
-"""Writes the typed face of the SQL functions: `python -m tools.codegen`; `--check` fails when it is stale.
+"""Generates the Python methods of the SQL functions: `python -m tools.codegen`; `--check` fails if a file is stale.
 
 The source is a migrated database. pg_proc gives names, arguments, defaults and columns; COMMENT ON FUNCTION
-gives what SQL's types cannot say (see `comment`); the table ff_error_code gives the errors. The result:
+gives what SQL types cannot express (see `comment`); the table ff_error_code gives the errors. The result:
 
     pyff/_generated/errors.py         one exception per error code
     pyff/_generated/results.py        one frozen dataclass per shape of result
@@ -12,7 +12,7 @@ gives what SQL's types cannot say (see `comment`); the table ff_error_code gives
                                       likewise follow.py and stored_cursor.py
 
 A public function is `ff_<name>`, not `ff__<name>`. Its required arguments are positional or keyword, its
-optional ones keyword only, so that a new one can come anywhere. Procedures have no method: they control
+optional ones keyword only, so that a new one can be added anywhere. Procedures have no method: they control
 transactions themselves, so `CALL` them on a connection in autocommit mode.
 """
 

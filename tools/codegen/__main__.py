@@ -15,8 +15,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tools.codegen", description="Writes pyff/_generated and the reference in docs."
     )
-    parser.add_argument("dsn", nargs="?", help="a migrated database; else a temporary one is made from db/")
-    parser.add_argument("--check", action="store_true", help="write nothing, fail if a file is stale")
+    parser.add_argument(
+        "dsn", nargs="?", help="a migrated database (default: a temporary one with db/ installed)"
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is stale")
     args = parser.parse_args(argv)
     try:
         with _database(args.dsn) as dsn, psycopg.connect(dsn) as conn:

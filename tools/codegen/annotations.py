@@ -1,4 +1,4 @@
-"""SQL types in Python: the annotation of an argument and of a column, and what converts between the two."""
+"""SQL types in Python: the annotation of an argument and of a column, and the conversion between the two."""
 
 from pyff.failure import Failure
 from tools.codegen.catalog import Argument, Column, Function
@@ -19,7 +19,7 @@ _SCALARS = {
 
 
 def verify_types(function: Function) -> None:
-    """Refuses a type or a default that has no place in a public signature."""
+    """A type or a default that a public signature cannot have."""
     for argument in function.arguments:
         argument_annotation(argument)
         default_literal(argument)
@@ -33,7 +33,7 @@ def argument_annotation(argument: Argument) -> str:
 
 
 def argument_converter(argument: Argument) -> str:
-    """The function of pyff.statement that the value goes through; '' for none."""
+    """The function of pyff.statement that converts the value; '' for none."""
     return "array" if argument.type.endswith("[]") else "jsonb" if argument.type == "jsonb" else ""
 
 
@@ -62,7 +62,7 @@ def column_annotation(function: Function, column: Column) -> str:
 
 
 def column_converter(column: Column) -> str:
-    """What turns the value that psycopg loads into the annotated one; '' for nothing."""
+    """The function that converts the value loaded by psycopg to the annotated type; '' for none."""
     return "public_state" if is_public_state(column) else "tuple" if column.type.endswith("[]") else ""
 
 
@@ -75,7 +75,7 @@ def _annotation(name: str, type_: str, sequence: str) -> str:
         return JSON_OBJECTS.get(name, _SCALARS[type_])
     element = _SCALARS.get(type_.removesuffix("[]"))
     if element is None:
-        raise Failure(f"the type {type_} of {name} has no place in a public signature")
+        raise Failure(f"the type {type_} of {name} is not supported in a public signature")
     if not type_.endswith("[]"):
         return element
     return sequence.format(element if type_ == "text[]" else f"{element} | None")

@@ -1,4 +1,4 @@
-"""The modules of the calls: result classes, statements, and the methods that bring them together."""
+"""The generated modules: result classes, statements, and the methods that use them."""
 
 import re
 import textwrap
@@ -67,7 +67,7 @@ def async_methods_module(functions: Iterable[Function], shapes: Iterable[Shape])
 
 
 def outline(function: Function) -> str:
-    """The method in short, for people: `claim(lane_id, *, ...) -> ClaimRow | None`."""
+    """The short signature for the reference: `claim(lane_id, *, ...) -> ClaimRow | None`."""
     names = [identifier(argument.name) for argument in function.arguments if not argument.optional]
     optional = ["*", "..."] if len(names) < len(function.arguments) else []
     return f"{_method_name(function)}({', '.join([*names, *optional])}) -> {_answer(function)}"
@@ -98,7 +98,7 @@ def _statement(function: Function) -> str:
 
 
 def _optional(function: Function) -> str:
-    """The defaults of the arguments that have one, and what others of some types go through."""
+    """The defaults of optional arguments, and the converters of arguments that need one."""
     defaults = [
         f'"{identifier(argument.name)}": {default_literal(argument)}'
         for argument in function.arguments
@@ -114,8 +114,8 @@ def _optional(function: Function) -> str:
 
 
 def _sql(function: Function) -> str:
-    """Columns by name, not `*`: a newer database may have more of them. Lists of bytes go in the binary format:
-    nothing in them has to be quoted, and found again."""
+    """Columns by name, not `*`: a newer database may have more of them. Lists of bytes are sent in binary format, which
+    needs no quoting."""
     arguments = ",\n".join(
         f"    {argument.name} => %({identifier(argument.name)})"
         f"{'b' if argument.type == 'bytea[]' else 's'}::{argument.type}"
@@ -180,7 +180,7 @@ def _reader(function: Function) -> str:
 
 
 def _answer(function: Function) -> str:
-    """The annotation of what the method returns."""
+    """The annotation of the method's result."""
     if function.type == "void":
         return "None"
     item = class_name(function) if function.columns else column_annotation(function, _scalar(function))
@@ -188,7 +188,7 @@ def _answer(function: Function) -> str:
 
 
 def _maker(function: Function) -> str:
-    """What makes an item of the columns of a row."""
+    """The function that makes an item from the columns of a row."""
     if function.type == "void":
         return ""
     name = class_name(function) if function.columns else "value"
@@ -199,5 +199,5 @@ def _maker(function: Function) -> str:
 
 
 def _scalar(function: Function) -> Column:
-    """The only column of a plain scalar function: SQL names it like the function."""
+    """The only column of a plain scalar function: SQL names it after the function."""
     return Column(function.name, function.type, function.name)

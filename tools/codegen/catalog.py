@@ -107,7 +107,7 @@ def error_codes(conn: Connection[object]) -> list[ErrorCode]:
 
 @contextmanager
 def about(function: str) -> Iterator[None]:
-    """A refusal says which function it is about."""
+    """Adds the name of the function to a Failure."""
     try:
         yield
     except Failure as failure:
@@ -142,8 +142,11 @@ def _parameters(
 
 
 def _constant(cursor: Cursor[TupleRow], expression: str, type_: str) -> object:
-    """The value of a default. The database evaluates it: it knows its own literals best."""
+    """The value of a default. The database evaluates it, so no literal is parsed here."""
     if not _CONSTANT.fullmatch(expression):
-        raise Failure(f"the default {expression} is no constant", hint="Default to NULL, decide in the body.")
+        raise Failure(
+            f"the default {expression} is not a constant",
+            hint="Use NULL as the default and set the value in the body.",
+        )
     ((value,),) = cursor.execute(f"select ({expression})::{type_}").fetchall()
     return value

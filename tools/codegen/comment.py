@@ -1,4 +1,4 @@
-"""What COMMENT ON FUNCTION says: prose, and lines that a program reads.
+"""Reads COMMENT ON FUNCTION: prose, and lines for programs.
 
 - Outcomes: <column> = a | b | c    the values of a text column
 - Nullable: <column>, <argument>    columns that may be null, and arguments without a default that may; no others
@@ -6,7 +6,7 @@
 - Rows: at most one                 a set that is never a list
 - Rows: exactly one                 a set that is never a list and never empty: the function raises instead
 
-A line that would be too long is written as several of its kind.
+A line that would be too long is split into several of the same kind.
 """
 
 import re
@@ -27,7 +27,7 @@ class Comment:
     outcomes: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     nullable: frozenset[str] = frozenset()
     errors: tuple[str, ...] = ()
-    rows: str = ""  # of _ROWS; '' where the line is missing
+    rows: str = ""  # of _ROWS; '' if the line is missing
 
 
 def parse(text: str) -> Comment:

@@ -16,6 +16,7 @@ from tools.codegen.calls import async_methods_module, results_module, statements
 from tools.codegen.catalog import Function, about, error_codes, routines
 from tools.codegen.errors import errors_module
 from tools.codegen.reference import reference_pages
+from tools.codegen.settings import settings_page
 from tools.codegen.shapes import shapes
 from tools.codegen.text import header
 from tools.codegen.unasync import unasync
@@ -45,7 +46,7 @@ def generate(conn: psycopg.Connection[object]) -> dict[str, str]:
         source = (PACKAGE / name).with_name(f"async_{Path(name).name}")
         _, text = source.read_text().split("\n", 1)
         texts[name] = f"{header(source.name)}\n{unasync(text)}"
-    pages = reference_pages(known, codes)
+    pages = {**reference_pages(known, codes), "settings.md": settings_page(conn)}
     return {name: _tidy(name, text) for name, text in texts.items()} | {
         f"../docs/{name}": text for name, text in pages.items()
     }
@@ -62,12 +63,12 @@ def stale(texts: Mapping[str, str]) -> dict[str, str]:
             found[name] = "\n".join(lines)
     for path in sorted((PACKAGE.parent / "docs" / "reference").glob("*.md")):
         if (name := f"../docs/reference/{path.name}") not in texts:
-            found[name] = f"{name}: a page of no chapter"
+            found[name] = f"{name}: a page without a chapter"
     return found
 
 
 def write(texts: Mapping[str, str]) -> list[str]:
-    """Writes what differs, and says which files."""
+    """Writes the files that differ and returns their names."""
     names = list(stale(texts))
     for name in names:
         if name in texts:
@@ -79,12 +80,12 @@ def write(texts: Mapping[str, str]) -> list[str]:
 
 
 def _verify(function: Function, kinds: set[str]) -> None:
-    """A comment that names what does not exist would be silently useless."""
+    """Rejects a comment that names columns or errors that do not exist."""
     comment = function.comment
     columns = {column.name for column in function.columns} or {function.name}
     arguments = {argument.name for argument in function.arguments}
     if unknown := sorted({*comment.outcomes} - columns | {*comment.nullable} - columns - arguments):
-        raise Failure(f"the comment names no column of it: {', '.join(unknown)}")
+        raise Failure(f"the comment names unknown columns: {', '.join(unknown)}")
     if unknown := sorted({*comment.errors} - kinds):
         raise Failure(f"the comment names unknown errors: {', '.join(unknown)}")
     if comment.rows and not function.is_set:
@@ -94,7 +95,7 @@ def _verify(function: Function, kinds: set[str]) -> None:
 
 @cache
 def _tidy(name: str, text: str) -> str:
-    """Drops unused imports, sorts the others, and lays the text out: as the project's own checks want it."""
+    """Removes unused imports, sorts the others and formats the text, as the checks of the project require."""
     for options in (("check", "--quiet", "--fix-only", "--select", "I,F401"), ("format", "--quiet")):
         command = [sys.executable, "-m", "ruff", *options, "--stdin-filename", str(PACKAGE / name), "-"]
         done = subprocess.run(

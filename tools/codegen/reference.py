@@ -23,16 +23,16 @@ _TITLES = {
     "flows": ("Flows", "executions that belong together"),
     "edges": ("Edges", "executions that wait for each other"),
     "quotas": ("Quotas", "limits on how many and how often"),
-    "budgets": ("Budgets", "limits on what is spent"),
+    "budgets": ("Budgets", "limits on spending"),
     "streams": ("Streams", "what an attempt writes while it runs"),
     "steps": ("Steps", "results that an attempt records for those after it"),
-    "events": ("Events", "one gap-free order of everything that happened"),
+    "events": ("Events", "all changes, in one gap-free order"),
     "schedules": ("Schedules", "work that recurs"),
     "maintenance": ("Maintenance", "sweeps, retention, repair"),
     "settings": ("Settings", "the clock, settings and capabilities"),
     "invariants": ("Invariants", "whether all that is stored is consistent"),
 }
-"""Chapters by the folder of db/functions, in their order. Another folder is called by its name, and comes last."""
+"""Chapters by the folder of db/functions, in their order. Any other folder is named after itself and comes last."""
 
 _GUIDES = {
     "quotas": "admission",
@@ -41,7 +41,7 @@ _GUIDES = {
     "keys": "suspension",
     "edges": "flows",
 }
-"""The guide of a chapter, unless it is called as the chapter."""
+"""The guide of a chapter, if its name differs from the chapter's."""
 
 _AUDIENCES = {
     "ff_producer": "For producers",
@@ -51,15 +51,15 @@ _AUDIENCES = {
     "ff_reader": "For readers",
     "ff_admin": "For administrators",
 }
-"""The parts of a page, by the smallest role that may call what is in them; in their order."""
+"""The parts of a page, by the least privileged role that may call their functions; in their order."""
 
 _CLASSES = {
-    "not_found": "Something that the call names does not exist.",
-    "validation": "The call cannot be right, whenever it is made.",
-    "contention": "Another session was faster, or a limit is reached for now.",
-    "conflict": "The call contradicts what is stored.",
-    "state": "What the call names is in a state in which it cannot be done.",
-    "corruption": "A stored row is what it must never be.",
+    "not_found": "An object that the call names does not exist.",
+    "validation": "The call is invalid in any state of the database.",
+    "contention": "Another session was faster, or a limit is reached at the moment.",
+    "conflict": "The call contradicts stored data.",
+    "state": "The state of the named object does not allow the call.",
+    "corruption": "A stored row violates an invariant.",
     "resource": "A limit on size or number is reached.",
 }
 
@@ -79,7 +79,7 @@ def reference_pages(functions: Iterable[Function], codes: Sequence[ErrorCode]) -
 
 
 _LOST = """\
-A connection that is lost, refused or not made in time (also a pool that has no connection to give) is not an error of
+A connection that is lost, refused or timed out (also a pool without a free connection in time) is not an error of
 the database. In Python it is `pyff.ConnectionLost`: an `EngineError` and a `psycopg.OperationalError` at once, with
 `retryable` true and the `sqlstate` that the server sent, if it sent one (57P01: the backend was terminated). Its
 `may_have_run` says whether the call can have taken effect:
@@ -101,7 +101,7 @@ def _index(by_chapter: Mapping[str, Sequence[Function]]) -> str:
         _NOTE,
         "# SQL functions\n",
         "Call them by named notation: `select * from ff_claim(p_lane_id => 'default', ...)`. `\\df+ ff_*` in psql "
-        "shows the same. Optional arguments may be left out. In Python each is a method: [engine.md](engine.md). "
+        "shows the same. Optional arguments may be omitted. In Python each is a method: [engine.md](engine.md). "
         "Errors are listed in [errors.md](errors.md), roles in [install.md](install.md#roles).\n",
     ]
     for chapter, members in by_chapter.items():
@@ -190,7 +190,7 @@ def _function(function: Function) -> str:
 
 
 def _audience(function: Function) -> str:
-    """The larger roles may call what the smaller ones may. What every role may is for readers."""
+    """The part of the page for the least privileged role that may call the function."""
     order = ["ff_reader", "ff_signaler", "ff_worker", "ff_producer", "ff_operator", "ff_admin"]
     return _AUDIENCES[next((role for role in order if role in function.roles), "ff_admin")]
 
@@ -206,7 +206,7 @@ def _first_sentence(function: Function) -> str:
 
 
 def _text(prose: str) -> str:
-    """A comment is written for psql: nothing in it is markup."""
+    """Escapes markup: a COMMENT is plain text for psql."""
     return re.sub(r"([*<\[\]])", r"\\\1", prose)
 
 

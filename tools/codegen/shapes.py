@@ -1,4 +1,4 @@
-"""Which result class a function answers with, and what its fields are."""
+"""The result class of a function, and its fields."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One result class and the functions that answer with it."""
+    """One result class and the functions that return it."""
 
     name: str
     fields: tuple[Field, ...]
@@ -45,7 +45,7 @@ def shapes(functions: Iterable[Function]) -> list[Shape]:
         if sharing.fields != fields:
             different = sorted({field.name for field in {*sharing.fields} ^ {*fields}}) or ["their order"]
             raise Failure(
-                f"{function.name} is no {name} like {sharing.functions[0]}: see {', '.join(different)}",
+                f"{function.name} does not return {name} like {sharing.functions[0]}: see {', '.join(different)}",
                 hint="Make columns and comments equal, or change SHARED_RESULTS in tools/codegen/names.py.",
             )
         found[name] = Shape(name, fields, (*sharing.functions, function.name))

@@ -1,4 +1,4 @@
-"""Pieces of Python source. Layout and unused imports are left to ruff, see `files`."""
+"""Fragments of Python source. ruff formats them and removes unused imports, see `files`."""
 
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ def module(*blocks: str) -> str:
 
 
 def string(text: str) -> str:
-    """A literal, in several pieces if it is long."""
+    """A string literal, split into several if it is long."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     if not escaped.isprintable():
         raise Failure(f"unprintable text: {text!r}")
@@ -38,7 +38,7 @@ def docstring(text: str, *, indent: int) -> str:
 
 
 def _paragraph(text: str, width: int) -> str:
-    """Filled anew: lines of SQL are longer than those of Python. Lists keep their lines."""
+    """Rewraps the text: lines of SQL are longer than lines of Python. Lists keep their lines."""
     if any(line.startswith((" ", "-", "*")) for line in text.splitlines()):
         return "\n".join(textwrap.fill(line, width, subsequent_indent="  ") for line in text.splitlines())
     return textwrap.fill(text, width)

@@ -1,4 +1,4 @@
-"""Generates sync code from async code by replacing words: the async modules are written for that."""
+"""Generates sync code from async code by replacing words; the async modules are written to allow it."""
 
 import re
 
@@ -17,7 +17,7 @@ _WORDS = {
     r"\basynccontextmanager\b": "contextmanager",
     r"\b__a(enter|exit)__\b": r"__\1__",
     r"\bAsyncGenerator\[(\w+), None\]": r"Generator[\1, None, None]",
-    r"\bAsync(Connection|ConnectionPool|Cursor|Doorbell|Engine|Generator|Iterator|Methods|StoredCursor)\b": r"\1",
+    r"\bAsync(Connection|ConnectionPool|Cursor|Wakeup|Engine|Generator|Iterator|Methods|StoredCursor)\b": r"\1",
     r"\bAsync(Call|Child|Ctx|Exposed|Handle)\b": r"\1",
     r"\basync_(context|engine|follow|handle|methods)\b": r"\1",
     r"\brequire_current_async\b": "require_current",

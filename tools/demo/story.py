@@ -143,7 +143,7 @@ def _quota(stage: Stage) -> None:
 
     stage.until("no source was held back", lambda: stage.states(sources)["rate_limited"] > 0 or ended())
     screen.say(
-        f"{len(sources) - STARTS} of {len(sources)} sources wait for the API's quota; they hold nobody up meanwhile"
+        f"{len(sources) - STARTS} of {len(sources)} sources wait for the API's quota; other work is not delayed"
     )
     stage.until("the sources were not fetched", ended)
     starts = stage.look(
@@ -167,14 +167,14 @@ def _crash(stage: Stage, carl: WorkerProcess) -> None:
     screen.chapter("A stream, and a crash")
     draft = stage.flow.members["write"]
     attempt, handle = carl.lease()
-    screen.say(f"carl, process {carl.pid}, writes; whoever wants to can read along:")
+    screen.say(f"carl, process {carl.pid}, writes; readers follow the stream:")
     screen.words("carl:")
     tail = engine.tail(draft, attempt, poll_s=0.05)
     for _ in range(CRASH_AFTER):
         screen.words(f" {next(tail).payload.decode()}")
     tail.close()
     carl.kill()
-    screen.bad(f"kill -9 {carl.pid}: carl is gone, his lease is still there, and runs out")
+    screen.bad(f"kill -9 {carl.pid}: carl has died; his lease has not expired yet")
     with WorkerProcess(stage.dsn, stage.namespace, "dora") as dora:
         again, _ = dora.lease()
         stage.expect(again > attempt, "the crashed attempt was not replaced")
@@ -186,7 +186,7 @@ def _crash(stage: Stage, carl: WorkerProcess) -> None:
             if n == 0:
                 refused = _refused(engine, handle)
         stage.expect(bool(refused), "carl's late result was accepted")
-        screen.bad(f"what if carl was not dead? ff_complete with his handle is refused: {refused}")
+        screen.bad(f"ff_complete with carl's old handle is refused: {refused}")
         stage.until("dora did not finish", lambda: stage.state("write") == "completed")
     leases = stage.look(
         "select event_type, attempt_index, lease_epoch, worker_id, reason\n"
@@ -197,19 +197,19 @@ def _crash(stage: Stage, carl: WorkerProcess) -> None:
     )
     epochs = [int(row[2]) for row in leases if row[3] == "dora"]
     stage.expect(bool(epochs) and min(epochs) > 1, "dora's lease is not newer than carl's")
-    (told,) = stage.look(
+    (stream,) = stage.look(
         "select string_agg(convert_from(payload, 'UTF8'), ' ' order by frame_id) as stream\n"
         "  from ff_read_stream('{draft}', {attempt})",
         draft=draft,
         attempt=again,
     )
-    stage.expect(told[0] == " ".join(TEXT), "the stream is not whole")
+    stage.expect(stream[0] == " ".join(TEXT), "the stream is incomplete")
     steps = stage.look(
         "select name, convert_from(result, 'UTF8') as result, attempt_index\n  from ff_read_steps('{draft}')",
         draft=draft,
     )
     stage.expect(len(steps) == 1 and "carl" in steps[0][1], "the recorded step was repeated")
-    screen.good("dora's lease has the higher epoch; carl's headline was recorded and not made again")
+    screen.good("dora's lease has the higher epoch; carl's recorded headline was not computed again")
 
 
 def _refused(engine: Engine, handle: str) -> str:
@@ -227,20 +227,20 @@ def _approval(stage: Stage) -> None:
     try:
         token = stage.mailbox.get(timeout=PATIENCE_S)
     except queue.Empty:
-        stage.expect(False, "nobody was asked for an approval")
+        stage.expect(False, "no approval was requested")
         raise
-    stage.until("the approval was not waited for", lambda: stage.state("approve") == "suspended")
-    screen.say("The draft waits for its editor: no process, no connection, no lease, just a row.")
-    screen.say("Whoever has this token may answer, once:")
+    stage.until("the execution does not wait for the approval", lambda: stage.state("approve") == "suspended")
+    screen.say("The draft waits for its editor: it needs no process, no connection and no lease, only a row.")
+    screen.say("The bearer of this token can answer, once:")
     screen.say(f"  {token.secret}")
     forged = token.secret[:-1] + ("0" if token.secret[-1] != "0" else "1")
     try:
         engine.deliver_signal(token.execution_id, token.waitpoint_id, forged, "approve")
         stage.expect(False, "a forged token was accepted")
     except InvalidToken as error:
-        screen.bad(f"a forged one is refused: {error.kind}")
-    told = _signal(stage.dsn, token)
-    screen.say(f"another process: pyff signal .. approve --source editor --token -\n     {told}")
+        screen.bad(f"a forged token is refused: {error.kind}")
+    answered = _signal(stage.dsn, token)
+    screen.say(f"another process: pyff signal .. approve --source editor --token -\n     {answered}")
     stage.until("the approval did not arrive", lambda: stage.state("approve") == "completed")
     stage.look(
         "select reason_code, close_reason, resume_trigger, (closed_at - suspended_at)::text as waited\n"
@@ -251,7 +251,7 @@ def _approval(stage: Stage) -> None:
     result = engine.get_execution_result(token.execution_id)
     answer = (result.result or b"").decode() if result else ""
     stage.expect("editor: fine with me" in answer, "the task did not get the editor's answer")
-    screen.good(f"the same attempt went on, with the answer: {answer}")
+    screen.good(f"the same attempt continued, with the answer: {answer}")
 
 
 def _signal(dsn: str, token: Token) -> str:
@@ -273,9 +273,7 @@ def _signal(dsn: str, token: Token) -> str:
 def _retry(stage: Stage) -> None:
     screen = stage.screen
     screen.chapter("A retry")
-    screen.say(
-        "The printer jams. When it is tried again is written down with the work, and up to the database:"
-    )
+    screen.say("The printer jams. The database applies the retry policy that is stored with the execution:")
     stage.until("the issue was not printed", lambda: stage.state("print") == "completed")
     attempts = stage.look(
         "select attempt_index, attempt_type, state, failure_reason, to_char(started_at, 'SS.MS') as second\n"
@@ -283,7 +281,9 @@ def _retry(stage: Stage) -> None:
         " where execution_uuid = '{uuid}' order by attempt_index",
         uuid=stage.uuid("print"),
     )
-    stage.expect([row[2] for row in attempts] == ["ended_failure", "ended_success"], "there was no retry")
+    stage.expect(
+        [row[2] for row in attempts] == ["ended_failure", "ended_success"], "the print was not retried"
+    )
     screen.good("300 ms later the second attempt printed it")
 
 
@@ -297,11 +297,11 @@ def _budget(stage: Stage) -> None:
         stage.until("a translation is missing", lambda: stage.states(languages)["completed"] > done)  # noqa: B023
         done += 1
         screen.good(f"{done * TOKENS_PER_TRANSLATION} tokens used")
-    stage.until("the budget stopped nothing", lambda: stage.states(languages)["failed"] > 0)
+    stage.until("the budget did not stop a translation", lambda: stage.states(languages)["failed"] > 0)
     screen.bad(
-        f"{(done + 1) * TOKENS_PER_TRANSLATION} would be too many: refused, and all that is left is stopped"
+        f"{(done + 1) * TOKENS_PER_TRANSLATION} would exceed the limit: refused, and the rest is cancelled"
     )
-    stage.until("what was left was not cancelled", lambda: stage.state("send") == "completed")
+    stage.until("the remaining translations were not cancelled", lambda: stage.state("send") == "completed")
     ends = stage.look(
         "select public_state, count(*), failure_reason, cancellation_reason\n"
         "  from ff_v_execution\n"
@@ -321,18 +321,18 @@ def _budget(stage: Stage) -> None:
         "  from ff_get_budget_status('{namespace}-tokens')",
         namespace=stage.namespace,
     )
-    stage.expect(int(usage[1]) == TRANSLATED * TOKENS_PER_TRANSLATION, "the budget did not count exactly")
-    screen.good(f"the newsletter went out in {TRANSLATED} languages: the last member took what there was")
+    stage.expect(int(usage[1]) == TRANSLATED * TOKENS_PER_TRANSLATION, "the usage of the budget is wrong")
+    screen.good(f"the newsletter was sent in {TRANSLATED} languages")
 
 
 def _end(stage: Stage, seconds: float) -> None:
     screen = stage.screen
-    screen.chapter("The whole of it")
+    screen.chapter("The whole flow")
     picture = load(stage.dsn, stage.flow.flow_id)
     stage.expect(picture is not None, "the flow is gone")
     if picture is not None:
         screen.block(draw(picture, colour=screen.colour))
         stage.expect(picture.flow.public_flow_state == "completed", "the flow did not complete")
     broken = stage.look("select * from ff_check_invariants()")
-    stage.expect(not broken, "the database is not sound")
-    screen.good(f"nothing is wrong anywhere; {seconds:.1f} s in all")
+    stage.expect(not broken, "the database violates an invariant")
+    screen.good(f"no invariant is violated; {seconds:.1f} s in total")

@@ -1,4 +1,4 @@
-"""Proving it: load with faults, planted bugs, and the checker over what came of them."""
+"""Load with faults, planted bugs, and the checker on their results."""
 
 import argparse
 import sys
@@ -102,7 +102,7 @@ def _mutants(args: argparse.Namespace) -> int:
         print(f"{'WRONG: ' if wrong else ''}{name:40} {told} ({catch.seconds:.0f} s)", flush=True)
         if args.keep and (catch.mutant or not args.name):  # the engine as it is gets its time only among all
             results.keep("mutants", {name: results.of_catch(catch)})
-    print(f"{len(args.name) or len(MUTANTS) + 1} mutants, {missed} judged wrongly")
+    print(f"{len(args.name) or len(MUTANTS) + 1} mutants, {missed} with a wrong result")
     return 1 if missed else 0
 
 

@@ -29,7 +29,7 @@ NO_FAULTS: Mapping[str, Fault] = {}
 
 @dataclass
 class Report:
-    """What a campaign did and what came of it."""
+    """The operations and results of a campaign."""
 
     seconds: float
     calls: Counter[str] = field(default_factory=Counter)
@@ -46,7 +46,7 @@ class Report:
     died: list[str] = field(default_factory=list)
 
     def add(self, other: "Report") -> None:
-        """Another campaign on the same server. Of bloat the last one tells."""
+        """Another campaign on the same server. The bloat is that of the last one."""
         self.seconds += other.seconds
         self.calls += other.calls
         self.unknown += other.unknown
@@ -129,7 +129,7 @@ class Campaign:
         self.proxy = self._proxy() if cuts else None
         self.kind = kind
         self.clients = [self._start(kind) for _ in range(clients)]
-        self.others = [self._start("reader"), self._start("keeper")]
+        self.others = [self._start("reader"), self._start("maintainer")]
         self.stopped: list[tuple[float, subprocess.Popen[bytes]]] = []
 
     def _proxy(self) -> subprocess.Popen[str]:
@@ -209,7 +209,7 @@ class Campaign:
                     assert process.stderr is not None
                     if process.returncode != -signal.SIGKILL:
                         self.died.append(process.stderr.read().decode()[-2000:])
-                    group[n] = self._start(kind or ("reader", "keeper")[n])
+                    group[n] = self._start(kind or ("reader", "maintainer")[n])
 
     def _stop(self) -> None:
         for process in [*self.clients, *self.others]:

@@ -24,7 +24,7 @@ from tools.verify.history import Row
 LANES = ("a", "b")
 # Lanes whose work is all of one kind: without a limit, under a policy. A claim of one has a short way for these.
 ALIKE = ("plain", "few")
-# What a client may be told when others act on the same execution.
+# The errors a client may get when others act on the same execution.
 EXPECTED = {
     "WF008", "WF122", "WF200", "WF201", "WF202", "WF203", "WF204", "WF205", "WF206", "WF207", "WF209", "WF210",
     "WF300", "WF302", "WF304", "WF305", "WF306", "WF307", "WF318", "WF319", "WF320",
@@ -32,7 +32,7 @@ EXPECTED = {
     "WF414", "WF415", "WF416", "WF417", "WF421", "WF422", "WF425", "WF600", "WF601",
     "40001", "40P01",
 }  # fmt: skip
-# What the trouble that somebody makes on purpose looks like.
+# The errors that injected faults cause.
 TROUBLE = {
     "timeouts": {"57014", "55P03"},
     "cancel": {"57014"},
@@ -59,7 +59,7 @@ class Board:
 
 
 class Client:
-    """Random operations over one connection after another. It knows what it was told, and no more."""
+    """Random operations over one connection after another. It knows only the results of its calls."""
 
     def __init__(self, dsn: str, seed: int, history: str) -> None:
         self.dsn = dsn
@@ -123,7 +123,7 @@ class Client:
         }
 
     def run(self) -> None:
-        """Until killed, or left alone."""
+        """Runs until it is killed, or the parent process ends."""
         parent = os.getppid()
         while os.getppid() == parent:
             try:
@@ -281,7 +281,7 @@ class Client:
             self.take(self.call("ff_claim_from_grant", grant_id=row["grant_id"], **me, lease_ttl_ms=1000))
 
     def reclaim(self) -> None:
-        """Takes over what somebody has let lapse."""
+        """Takes over work whose lease has expired."""
         me = {"worker_id": self.name, "worker_instance_id": self.name}
         lapsed = self.call("ff_list_expired_leases", limit=3)
         if lapsed:
@@ -362,7 +362,7 @@ class Client:
             return
         execution, waitpoint, token = self.random.choice(self.points[-6:])
         forged = self.random.random() < 0.1
-        if forged:  # that of another, or one that nobody has
+        if forged:  # that of another waitpoint, or one that was never issued
             kid = token.partition(":")[0]
             token = self.random.choice(
                 [*(t for _, _, t in self.points[-6:] if t != token), f"{kid}:{'0' * 64}"]
@@ -489,7 +489,7 @@ class Client:
             self.call("ff_delete_schedule", schedule_id=mine)
 
     def repeat(self) -> None:
-        """Did the answer get lost? Ask again."""
+        """Repeats a call, as after a lost answer."""
         if self.releases:
             function, args = self.random.choice(self.releases[-8:])
             self.call(function, **args)
@@ -584,7 +584,7 @@ class Reader(Client):
             time.sleep(0.05)
 
 
-class Keeper(Client):
+class Maintainer(Client):
     """Runs maintenance."""
 
     def act(self) -> None:
@@ -592,21 +592,21 @@ class Keeper(Client):
         time.sleep(0.1)
 
 
-KINDS = {"client": Client, "reader": Reader, "keeper": Keeper}
-CROWD = 33
+KINDS = {"client": Client, "reader": Reader, "maintainer": Maintainer}
+MANY = 33
 
 
 def main(dsn: str, kind: str, seed: str, history: str) -> None:
-    if kind != "crowd":
+    if kind != "many":
         KINDS[kind](dsn, int(seed), history).run()
         return
     place = Path(history)
-    crowd = [
-        Client(dsn, int(seed) * CROWD + n, str(place.with_name(f"{place.stem}-{n}.jsonl")))
-        for n in range(CROWD)
+    many = [
+        Client(dsn, int(seed) * MANY + n, str(place.with_name(f"{place.stem}-{n}.jsonl")))
+        for n in range(MANY)
     ]
-    with ThreadPoolExecutor(CROWD) as pool:
-        for done in as_completed([pool.submit(client.run) for client in crowd]):
+    with ThreadPoolExecutor(MANY) as pool:
+        for done in as_completed([pool.submit(client.run) for client in many]):
             try:
                 done.result()
             except BaseException:

@@ -68,7 +68,7 @@ SHARED = (
     "tests/claims/test_claim_races.py::test_claims_in_open_transactions_share_what_is_ready_without_waiting"
 )
 WAITER = (
-    "tests/executions/test_lifecycle_races.py::test_a_waiter_judges_the_lease_by_the_time_it_got_the_lock"
+    "tests/executions/test_lifecycle_races.py::test_a_waiter_checks_the_lease_at_the_time_it_got_the_lock"
 )
 
 MUTANTS = (
@@ -77,38 +77,39 @@ MUTANTS = (
            "return case e.lifecycle_phase when 'active' then null"),
     Mutant("fence check removed from sets", "ff__fence_holds", "(c).attempt_id) = p_handle",
            "(c).attempt_id) like left(p_handle, 41) || '%'"),
-    Mutant("an expired lease still counts", "ff__fence_status", " or e.lease_expires_at_ms <= e.now_ms", ""),
-    Mutant("an expired lease still counts in sets", "ff__fence_holds", " and (c).lease_expires_at_ms > p_now_ms", ""),
+    Mutant("an expired lease is valid", "ff__fence_status", " or e.lease_expires_at_ms <= e.now_ms", ""),
+    Mutant("an expired lease is valid in sets", "ff__fence_holds", " and (c).lease_expires_at_ms > p_now_ms", ""),
     Mutant("epoch not bumped", "ff_claim", "c.lease_epoch + 1", "c.lease_epoch"),
     Mutant("epoch not bumped in a batch", "ff__lease", "c.lease_epoch + 1", "c.lease_epoch"),
-    Mutant("row opened without its lock", "ff__open", " for no key update", ""),
-    Mutant("rows of a batch judged before they are locked", "ff__lock_executions", " for no key update",
+    Mutant("row read without its lock", "ff__open", " for no key update", ""),
+    Mutant("rows of a batch checked before they are locked", "ff__lock_executions", " for no key update",
            "", f"{WAITER}[ff_renew_many]"),
-    Mutant("a completion that waited past the end of its lease counts", "ff_complete",
+    Mutant("a completion that waited past the end of its lease is accepted", "ff_complete",
            " for no key update skip locked", "", f"{WAITER}[ff_complete]"),
     Mutant("heads of a queue are taken without their locks", "ff__lock_heads",
            " for no key update of c skip locked", ""),
     Mutant("the head of a queue is taken without its lock", "ff__lock_first",
            " for no key update of x skip locked", "", f"{SHARED}[ff_claim_many]"),
-    Mutant("claims begin behind what is ready", "ff__move_start", "start_rank = greatest(q.start_rank, least(",
+    Mutant("claims start behind ready work", "ff__move_start", "start_rank = greatest(q.start_rank, least(",
            "start_rank = greatest(q.start_rank, greatest("),
-    Mutant("a paused lease lives on", "ff__fence_holds", "(c).state = 'leased' and ", ""),
-    Mutant("a revoked lease lives on", "ff__revoke", "state = 'lease_revoked', ", ""),
-    Mutant("a renewed lease is taken away", "ff__claimable",
+    Mutant("a lease is valid after a pause", "ff__fence_holds", "(c).state = 'leased' and ", ""),
+    Mutant("a lease is valid after its revocation", "ff__revoke", "state = 'lease_revoked', ", ""),
+    Mutant("a claim takes over a renewed lease", "ff__claimable",
            " and ((c).state <> 'leased' or (c).lease_expires_at_ms <= p_now_ms)", ""),
-    Mutant("a renewed lease is swept away", "ff__sweep_row", "elsif e.lease_expires_at_ms > e.now_ms then",
+    Mutant("the sweep expires a renewed lease", "ff__sweep_row", "elsif e.lease_expires_at_ms > e.now_ms then",
            "elsif false then"),
     Mutant("fence of a step removed", "ff_record_step", "e := ff__fence(ff__decode_handle(p_handle));",
            "e := ff__open((ff__decode_handle(p_handle)).execution_id);"),
-    Mutant("a batch renews what has run out", "ff__renew", "ff__fence_holds(c, p_now_ms", "ff__fence_holds(c, 0"),
-    Mutant("a batch ends what has run out", "ff__end", "ff__fence_holds(c, p_now_ms", "ff__fence_holds(c, 0"),
+    Mutant("a batch renews expired leases", "ff__renew", "ff__fence_holds(c, p_now_ms", "ff__fence_holds(c, 0"),
+    Mutant("a batch ends executions with expired leases", "ff__end",
+           "ff__fence_holds(c, p_now_ms", "ff__fence_holds(c, 0"),
     Mutant("a worker may override", "ff__is_override", "if not exists (select from pg_roles c",
            "if false and not exists (select from pg_roles c"),
     Mutant("a reclaim is not counted", "ff__lease", "+ (c.state in ('leased', 'lease_expired', 'lease_revoked'))::int",
            ""),
-    Mutant("a lease is revoked in words only", "ff_revoke_lease", "        perform ff__revoke(e, p_reason);",
+    Mutant("a revocation does not change the lease", "ff_revoke_lease", "        perform ff__revoke(e, p_reason);",
            "        if random() < 0.7 then perform ff__revoke(e, p_reason); end if;"),
-    Mutant("a delay is not waited for", "ff__settle",
+    Mutant("a delayed execution is claimable at once", "ff__settle",
            "v_delayed boolean := not v_hold and coalesce(p_delay_until_ms > e.now_ms, false);",
            "v_delayed boolean := false;"),
     # Ends and results
@@ -117,16 +118,17 @@ MUTANTS = (
     Mutant("completion event not emitted in a batch", "ff__end", "'completion', p_outcome, p_reason,",
            "case when r.members or not v_lease then 'completion' else 'lease' end,"
            " case when r.members or not v_lease then p_outcome else a.lease_event end, p_reason,"),
-    Mutant("an event of many leaves one out", "ff__emit_many", "v_last_ms, p_execution_ids, case when not v_attempt",
+    Mutant("a batch of events omits one", "ff__emit_many", "v_last_ms, p_execution_ids, case when not v_attempt",
            "v_last_ms, p_execution_ids[1:1] || p_execution_ids[1:v_size - 1], case when not v_attempt"),
-    Mutant("end of a lease not told", "ff__end_lease", "a.lease_event := 'released';", ""),
-    Mutant("end of a lease not told by a completion", "ff_complete", ", 'released', 'complete');", ");"),
-    Mutant("end of a lease not told by a batch", "ff__complete", "'released', 'complete')", "null, null)"),
-    Mutant("end of a lease not told of members", "ff__cancel_members",
+    Mutant("end of a lease not recorded", "ff__end_lease", "a.lease_event := 'released';", ""),
+    Mutant("end of a lease not recorded by a completion", "ff_complete", ", 'released', 'complete');", ");"),
+    Mutant("end of a lease not recorded by a batch", "ff__complete", "'released', 'complete')", "null, null)"),
+    Mutant("end of a lease of members not recorded", "ff__cancel_members",
            "case when c.state = 'leased' then l.event end", "null::text"),
-    Mutant("a lapsed lease is not told", "ff__end_lease", "a.lease_event := 'expired';", ""),
-    Mutant("a lapsed lease is not told by a claim", "ff__lease", "if a.lease_event is not null then", "if false then"),
-    Mutant("a lapsed lease is not told by maintenance", "ff__mark_expired",
+    Mutant("an expired lease is not recorded", "ff__end_lease", "a.lease_event := 'expired';", ""),
+    Mutant("an expired lease is not recorded by a claim", "ff__lease",
+           "if a.lease_event is not null then", "if false then"),
+    Mutant("an expired lease is not recorded by maintenance", "ff__mark_expired",
            "e := ff__emit(e, 'lease', 'expired', 'ttl');", ""),
     Mutant("a completion leaves its waitpoints open", "ff_complete",
            " and x.open_waitpoints = 0 and not x.stream_open", ""),
@@ -134,13 +136,13 @@ MUTANTS = (
     Mutant("replay rule removed", "ff__fence_status", "return 'replay';", "return null;"),
     Mutant("result not stored", "ff_complete", "result = p_result,", "result = null,"),
     Mutant("result not stored by a batch", "ff__end", "then x.result else", "then null else"),
-    Mutant("a batch stores another's result", "ff__end", "then x.result else", "then p_results[1] else"),
-    Mutant("a failure is not carried out", "ff__fail_verb", "    return ff__fail(e,",
+    Mutant("a batch stores the result of another execution", "ff__end", "then x.result else", "then p_results[1] else"),
+    Mutant("a failure has no effect", "ff__fail_verb", "    return ff__fail(e,",
            """    if random() < 0.2 then
         return '{"outcome": "terminal_failed", "public_state": "failed", "retry_count": 0, "replayed": false}';
     end if;
     return ff__fail(e,"""),
-    Mutant("a cancellation is not carried out", "ff_cancel_execution", "    perform ff__cancel(e, case p_source",
+    Mutant("a cancellation has no effect", "ff_cancel_execution", "    perform ff__cancel(e, case p_source",
            "    " + SOMETIMES + "perform ff__cancel(e, case p_source"),
     Mutant("members end without their events", "ff__end", "'completion', p_outcome, p_reason,",
            "case when r.members and v_lease then 'lease' else 'completion' end,"
@@ -153,41 +155,43 @@ MUTANTS = (
         delete from ff_execution c where c.execution_id = v_id;
     end if;
     outcome := 'created';"""),
-    Mutant("a create is lost in a batch", "ff__insert_executions", "x(id, payload, turn, priority, waiting);",
+    Mutant("a create is not stored in a batch", "ff__insert_executions", "x(id, payload, turn, priority, waiting);",
            "x(id, payload, turn, priority, waiting) where cardinality(p_ids) = 1 or random() < 0.9;"),
     Mutant("idempotency key not honoured", "ff__claim_idempotency_key", "return k.execution_id;", "return null;"),
     Mutant("idempotency key not honoured in a batch", "ff__claim_idempotency_keys", "coalesce(v_owner, p_ids[f.n])",
            "p_ids[v_at]"),
-    Mutant("a child needs one of all", "ff__group_state", "p_edges > 0 and p_success = p_edges", "p_success > 0"),
+    Mutant("all_of is satisfied by one upstream", "ff__group_state",
+           "p_edges > 0 and p_success = p_edges", "p_success > 0"),
     Mutant("an edge is resolved twice", "ff__dispatch_flow", "n_success = k.n_success + v_success,",
            "n_success = k.n_success + 2 * v_success,"),
-    Mutant("ends that were put off are read again by each end", "ff__backed_off_ends",
+    Mutant("backed-off ends are read again by each end", "ff__backed_off_ends",
            "q.counted and q.next_dispatch_at_ms <= p_now", "q.counted",
            test="tests/flows/test_flow_races.py::test_ends_that_were_put_off_are_not_read_again_before_their_time"),
-    Mutant("a cancelled flow goes on", "ff__cancel_flow", "set public_flow_state = 'cancelled',",
+    Mutant("members of a cancelled flow continue", "ff__cancel_flow", "set public_flow_state = 'cancelled',",
            "set public_flow_state = case when random() < 0.3 then public_flow_state else 'cancelled' end,"),
-    Mutant("a claim of one does not ask the flow", "ff_claim",
+    Mutant("a single claim ignores the state of the flow", "ff_claim",
            "(select f.claimable from ff_flow_core f where f.flow_id = x.flow_id)", "true",
            "tests/flows/test_cancel_flow.py::test_more_members_than_one_call_may_end_are_left_to_the_backlog"),
-    Mutant("a claim does not ask the flow", "ff__heads",
+    Mutant("a batch claim ignores the state of the flow", "ff__heads",
            "(select f.claimable from ff_flow_core f where f.flow_id = x.flow_id)", "true",
            "tests/flows/test_flow_races.py::test_a_busy_member_is_left_to_the_backlog"),
-    Mutant("a completion is not told to the flow", "ff_complete", " and x.flow_id is null", ""),
-    Mutant("an end is not told to the flow", "ff__end", "if r.members then", "if false then"),
-    Mutant("a tick is left out", "ff__fire_due", "for i in 1..v_fired loop",
+    Mutant("a completion is not reported to the flow", "ff_complete", " and x.flow_id is null", ""),
+    Mutant("an end is not reported to the flow", "ff__end", "if r.members then", "if false then"),
+    Mutant("a tick is skipped", "ff__fire_due", "for i in 1..v_fired loop",
            "for i in (1 + (random() < 0.2)::int)..v_fired loop"),
     # Signals, frames, events, steps
     Mutant("events read before they are complete", "ff__event_horizon", "pg_snapshot_xmin(", "pg_snapshot_xmax("),
     Mutant("a signal is lost", "ff__add_signal", "insert into ff_signal (", SOMETIMES + "insert into ff_signal ("),
     Mutant("payload of a signal lost", "ff__add_signal", "g.content_hash, g.payload);", "g.content_hash, null);"),
-    Mutant("signals numbered from a guess", "ff__next_signal_no",
+    Mutant("signals numbered without a lock", "ff__next_signal_no",
            "return 1 + coalesce((select max(s.seq) from ff_signal s where s.execution_id = p_execution_id), 0);",
            "return (random() * 1000000000)::bigint;"),
-    Mutant("any token opens", "ff__verify_token", "if not v_valid then", "if false then"),
+    Mutant("every token is accepted", "ff__verify_token", "if not v_valid then", "if false then"),
     Mutant("an approval shares its key with token holders", "ff__accept_signal",
            "           and (x.source_type = 'operator') = v_operator\n", ""),
-    Mutant("a key shows its suspension to every fence", "ff__suspend", "and (v_verdict is null", "and (true"),
-    Mutant("any signal resumes", "ff__accept_signal", "if v_satisfied then\n        r.public_state",
+    Mutant("an idempotency key returns the tokens to every fence", "ff__suspend",
+           "and (v_verdict is null", "and (true"),
+    Mutant("every signal resumes", "ff__accept_signal", "if v_satisfied then\n        r.public_state",
            "if s.suspension_id is not null then\n        r.public_state"),
     Mutant("a suspended execution can be claimed", "ff__suspend",
            "state = ff__suspended_state(p_reason_code), ready_in = null",
@@ -195,11 +199,12 @@ MUTANTS = (
     Mutant("a frame is lost", "ff_append_frame", "insert into ff_stream_frame (",
            SOMETIMES + "insert into ff_stream_frame ("),
     Mutant("key of a frame not honoured", "ff_append_frame", "x.frame_key = v_key;", "x.frame_key = v_key || '?';"),
-    Mutant("a patch starts the summary anew", "ff__apply_patch", "ff__merge_patch(v_document, p_patch)", "p_patch"),
+    Mutant("a patch replaces the summary", "ff__apply_patch", "ff__merge_patch(v_document, p_patch)", "p_patch"),
     Mutant("a step is lost", "ff_record_step", "if v_ordinal > v_limit then",
            "outcome := 'recorded'; name := p_name; result := p_result; attempt_index := e.current_attempt_index;\n"
            "    recorded_at_ms := e.now_ms;\n    " + SOMETIMES + "if v_ordinal > v_limit then"),
-    Mutant("a later record of a step wins", "ff_record_step", "    if found then\n        if s.lease_epoch",
+    Mutant("a later record of a step replaces the first", "ff_record_step",
+           "    if found then\n        if s.lease_epoch",
            """    if found and s.lease_epoch <> e.lease_epoch then
         update ff_step x set result = p_result where x.execution_id = e.execution_id and x.name = p_name;
         outcome := 'recorded'; name := p_name; result := p_result; attempt_index := s.attempt_index;
@@ -209,12 +214,12 @@ MUTANTS = (
     if s.name is not null then
         if s.lease_epoch"""),
     # Quotas and budgets
-    Mutant("a claim of one asks no policy", "ff_claim", " filter (where not q.limited)", ""),
-    Mutant("cap not counted", "ff__slots_taken", "return v_live + (", "return 0 * v_live + 0 * ("),
-    Mutant("one more than the cap", "ff__evaluate_quota", "a.active_concurrency >= q.max_concurrent",
+    Mutant("a single claim ignores the quota policy", "ff_claim", " filter (where not q.limited)", ""),
+    Mutant("concurrency not counted", "ff__slots_taken", "return v_live + (", "return 0 * v_live + 0 * ("),
+    Mutant("one more than the concurrency limit", "ff__evaluate_quota", "a.active_concurrency >= q.max_concurrent",
            "a.active_concurrency > q.max_concurrent"),
     # The lock is held for longer, so that two claims meet at it.
-    Mutant("a locked policy has room", "ff__admit",
+    Mutant("a locked policy admits work", "ff__admit",
            """            a.admitted := '{}'::uuid[];
             a.outcome := 'busy';
             a.quota_policy_id := p_quota_policy_id;
@@ -233,11 +238,11 @@ MUTANTS = (
     Mutant("an ended execution keeps its slot", "ff__end", "if v_limited then", "if false then"),
     Mutant("an execution that completes keeps its slot", "ff_complete", " and not x.limited", "",
            "tests/quotas/test_check.py::test_a_slot_asked_for_an_execution_outside_the_policy_ends_with_it"),
-    Mutant("a slot that was given back stays taken", "ff_release_admission", "x.execution_id = v_id\n    returning",
+    Mutant("a released slot stays taken", "ff_release_admission", "x.execution_id = v_id\n    returning",
            "x.execution_id = v_id and random() < 0.5\n    returning"),
     Mutant("one more start than the window allows", "ff__evaluate_quota", "a.window_count >= q.max_requests_per_window",
            "a.window_count > q.max_requests_per_window"),
-    Mutant("hard limit not kept", "ff__spend", "if v_hard is not null and v_mode = 'strict' then",
+    Mutant("hard limit not enforced", "ff__spend", "if v_hard is not null and v_mode = 'strict' then",
            "if v_hard is not null and v_mode = 'none' then"),
     Mutant("key of a report not honoured", "ff__spend", "then x.expires_at_ms > v_now end",
            "then x.expires_at_ms < 0 end"),
@@ -277,7 +282,7 @@ LOOKS = 6
 
 @dataclass(frozen=True)
 class Catch:
-    """What gave a mutant away, '' if nothing did, and after how many seconds of load."""
+    """The rule that found a mutant, '' if none did, and the seconds of load until then."""
 
     mutant: Mutant | None
     rule: str
@@ -336,7 +341,7 @@ def _try(
             rules = list(dict.fromkeys(violation.rule for violation in found))
             return Catch(mutant, ", ".join(rules[:3]), str(found[0]), spent)
         died = "".join(report.died[:1]).strip().splitlines()[-1:]
-        return Catch(mutant, "an error that no client may meet" if died else "", "".join(died), spent)
+        return Catch(mutant, "an unexpected error" if died else "", "".join(died), spent)
     finally:
         if mutant is CARELESS:
             server.close()

@@ -81,7 +81,7 @@ def _faults(rows: dict[str, Row]) -> str:
 
 
 def _mutants(rows: dict[str, Row]) -> str:
-    table = ["| planted bug | in | noticed by | after |", "|---|---|---|---:|"]
+    table = ["| planted bug | in | found by | after |", "|---|---|---|---:|"]
     found = 0
     known = [mutant.name for mutant in (*MUTANTS, CARELESS) if mutant.name in rows]
     for name in known:
@@ -89,7 +89,7 @@ def _mutants(rows: dict[str, Row]) -> str:
         found += bool(row["rule"])
         rule = row["rule"] or "**nothing**"
         table.append(f"| {name} | `{row['function']}` | {rule} | {row['seconds']} s |")
-    told = f"{found} of {len(known)} were noticed."
+    told = f"{found} of {len(known)} were found."
     if sound := rows.get(SOUND):
         told += f" Of the engine as it is, under the same load for {sound['seconds']} s: {sound['rule'] or 'nothing'}."
     return "\n".join([*table, "", told])

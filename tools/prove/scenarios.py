@@ -1,4 +1,4 @@
-"""Scenarios: one kind of trouble each, under mixed load, with the checker at the end."""
+"""Scenarios: one kind of fault each, under mixed load, with the checker at the end."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pyff.postgres import cluster, find, places, postmaster
 from tools.prove.campaign import FAULTS, Campaign, Report
-from tools.prove.client import CROWD
+from tools.prove.client import MANY
 from tools.prove.server import Server
 
 
@@ -57,7 +57,7 @@ def terminate(seconds: float) -> Report:
 
 
 def cancel(seconds: float) -> Report:
-    """`pg_cancel_backend` of everybody"""
+    """`pg_cancel_backend` of all sessions"""
     return _trouble(seconds, "cancel_statement", pause=(0.02, 0.2), trouble="cancel")
 
 
@@ -92,12 +92,12 @@ def timeouts(seconds: float) -> Report:
     return report
 
 
-def crowd(seconds: float) -> Report:
+def many(seconds: float) -> Report:
     """200 connections with the default `max_locks_per_transaction`"""
     server = Server(max_connections=230, max_locks_per_transaction=64, fsync=False)
-    with _running(server), _campaign(server, clients=6, kind="crowd") as campaign:
+    with _running(server), _campaign(server, clients=6, kind="many") as campaign:
         report = campaign.run(seconds)
-    report.faults["connections"] = 6 * CROWD + 2
+    report.faults["connections"] = 6 * MANY + 2
     return report
 
 
@@ -290,6 +290,6 @@ def _running(server: Server) -> Iterator[Server]:
 SCENARIOS: dict[str, Callable[[float], Report]] = {
     scenario.__name__: scenario
     for scenario in (
-        calm, kill, stop, cuts, terminate, cancel, timeouts, children, crash, disk_full, clock, failover, pooler, crowd,
+        calm, kill, stop, cuts, terminate, cancel, timeouts, children, crash, disk_full, clock, failover, pooler, many,
     )
 }  # fmt: skip

@@ -59,14 +59,14 @@ class Server:
                 with psycopg.connect(self.running.dsn, autocommit=True) as conn:
                     conn.execute(create)
                     break
-            except psycopg.errors.ObjectInUse:  # by somebody who is on his way out
+            except psycopg.errors.ObjectInUse:  # by a session that is ending
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.2)
         return make_conninfo(self.running.dsn, dbname=name)
 
     def clone(self, name: str) -> str:
-        """A copy of the database as it stands; nobody may be connected to it."""
+        """A copy of the database as it is; no session may be connected to it."""
         return self._create(name, "prove")
 
     def drop(self, name: str) -> None:

@@ -16,31 +16,31 @@ HOLDERS_ENDS = {
 }
 
 
-def creates_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def acknowledged_creates_are_stored(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     for call in calls:
         if call.function != "ff_create_execution" or call.row.get("outcome") != "created":
             continue
         id = call.row["execution_id"]
         row = facts.executions.get(id)
         if row is None:
-            yield id, f"{call.client} was told it exists, and it does not"
+            yield id, f"{call.client} got its id, and it is not stored"
         elif row["payload"] != call.args.get("payload"):
-            yield id, "its payload is not the one that was submitted"
+            yield id, "its payload differs from the submitted one"
 
 
-def duplicates_name_the_first(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def duplicates_return_the_first(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """One idempotency key has one execution, for all clients."""
-    told: dict[str, set[str]] = defaultdict(set)
+    acknowledged: dict[str, set[str]] = defaultdict(set)
     for call in calls:
         key = call.args.get("idempotency_key")
         if call.function in ("ff_create_execution", "ff_fire_schedule") and call.acknowledged and key:
-            told[key].add(call.row["execution_id"])
-    for key, ids in told.items():
+            acknowledged[key].add(call.row["execution_id"])
+    for key, ids in acknowledged.items():
         if len(ids) > 1:
             yield key, f"stands for {len(ids)} executions: {', '.join(sorted(ids))}"
 
 
-def results_are_the_winners(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def acknowledged_results_are_stored(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """An acknowledged completion is stored, with the bytes that its client sent."""
     sent: dict[tuple[str, int], set[str | None]] = defaultdict(set)
     winners: dict[str, Call] = {}
@@ -54,7 +54,7 @@ def results_are_the_winners(calls: Sequence[Call], facts: Facts) -> Iterator[Fin
             continue
         attempt = facts.attempts.get((fence.execution_id, fence.attempt_index))
         if attempt is None:
-            yield fence.execution_id, f"attempt {fence.attempt_index} was completed and is not there"
+            yield fence.execution_id, f"attempt {fence.attempt_index} was completed and is not stored"
         elif (attempt["release_op"], attempt["release_lease_id"], attempt["release_lease_epoch"]) != (
             "complete",
             fence.lease_id,
@@ -62,7 +62,7 @@ def results_are_the_winners(calls: Sequence[Call], facts: Facts) -> Iterator[Fin
         ):
             yield (
                 fence.execution_id,
-                f"the completion of lease {fence.lease_epoch} was acknowledged; on record is {attempt['release_op']} "
+                f"the completion of lease {fence.lease_epoch} was acknowledged; recorded is {attempt['release_op']} "
                 f"of lease {attempt['release_lease_epoch']}",
             )
         elif attempt["result"] != call.args.get("result"):
@@ -83,7 +83,7 @@ def results_are_the_winners(calls: Sequence[Call], facts: Facts) -> Iterator[Fin
                 yield id, f"attempt {index} holds a result that its worker did not send"
 
 
-def every_end_is_told_once(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def every_end_is_recorded_once(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """One completion event per end: one for each replay, and one if it has ended now."""
     for id, row in facts.executions.items():
         ends = [event for event in facts.events[id] if event["family"] == "completion"]
@@ -94,26 +94,26 @@ def every_end_is_told_once(calls: Sequence[Call], facts: Facts) -> Iterator[Find
             yield id, f"is {row['terminal_outcome']}, its last completion event says {ends[-1]['outcome']}"
 
 
-def ends_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def every_end_has_its_event(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """Each acknowledged end of an execution has its own completion event."""
-    told: Counter[tuple[str, str]] = Counter()
+    acknowledged: Counter[tuple[str, str]] = Counter()
     for call in calls:
         if not call.acknowledged or call.row.get("replayed"):
             continue
         verb = (call.function, call.row.get("outcome"))
         if verb in HOLDERS_ENDS and call.args["handle"] in facts.fences:
-            told[facts.fences[call.args["handle"]].execution_id, HOLDERS_ENDS[verb]] += 1
+            acknowledged[facts.fences[call.args["handle"]].execution_id, HOLDERS_ENDS[verb]] += 1
         elif verb == ("ff_cancel_execution", "cancelled") and call.args.get("source") != "lease_holder":
-            told[call.args["execution_id"], "cancelled"] += 1
-    for (id, outcome), times in told.items():
+            acknowledged[call.args["execution_id"], "cancelled"] += 1
+    for (id, outcome), times in acknowledged.items():
         events = sum(
             e["family"] == "completion" and e["outcome"] == outcome for e in facts.events.get(id, ())
         )
         if events < times:
-            yield id, f"clients were told {times} times that it is {outcome}, and {events} events say so"
+            yield id, f"{times} calls reported the outcome {outcome}, and {events} events record it"
 
 
-def replays_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def replays_are_counted(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """Every acknowledged replay is counted once."""
     numbers: dict[tuple[str, int], Call] = {}
     for call in calls:
@@ -121,10 +121,10 @@ def replays_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
             continue
         id, number = call.args["execution_id"], call.row["replay_count"]
         if number > facts.executions.get(id, {"replay_count": 0})["replay_count"]:
-            yield id, f"{call.client} was told of replay {number}, which is not counted"
+            yield id, f"{call.client} got replay {number}, which is not counted"
         other = numbers.setdefault((id, number), call)
         if other is not call:
-            yield id, f"{other.client} and {call.client} were both told that theirs is replay {number}"
+            yield id, f"{other.client} and {call.client} both got replay {number}"
 
 
 def results_are_read_as_stored(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:

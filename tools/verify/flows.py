@@ -10,7 +10,7 @@ Finding = tuple[str, str]
 NEVER = 1 << 62
 
 
-def graphs_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def graphs_are_stored(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """All members and edges of an acknowledged graph are stored."""
     edges = {(edge["upstream"], edge["downstream"]) for edge in facts.edges}
     for call in calls:
@@ -19,9 +19,9 @@ def graphs_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
             for row in call.rows or ():
                 stored = facts.executions.get(row["execution_id"])
                 if stored is None or stored["flow_id"] != row["flow_id"]:
-                    yield row["execution_id"], f"is not in flow {row['flow_id']}, as {call.client} was told"
+                    yield row["execution_id"], f"is not in flow {row['flow_id']}, which {call.client} got"
             if len(ids) != len(call.args["nodes"]):
-                yield call.client, f"submitted {len(call.args['nodes'])} nodes and was told of {len(ids)}"
+                yield call.client, f"submitted {len(call.args['nodes'])} nodes and got {len(ids)} ids"
             wanted = [(ids[edge["from"]], ids[edge["to"]]) for edge in call.args.get("edges", ())]
         elif call.function == "ff_add_dependency" and call.acknowledged:
             wanted = [(call.args["upstream_execution_id"], call.args["downstream_execution_id"])]
@@ -30,10 +30,10 @@ def graphs_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
         for upstream, downstream in wanted:
             ends = tuple(facts.executions.get(id, {}).get("uuid") for id in (upstream, downstream))
             if ends not in edges:
-                yield downstream, f"does not wait for {upstream}, as {call.client} was told"
+                yield downstream, f"does not wait for {upstream}, as {call.client} submitted it"
 
 
-def children_wait(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def members_wait_for_dependencies(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """An execution with dependencies is not claimed before they allow it."""
     ends = _Ends(facts)
     # Executions that got edges while running wait by ff_wait_children.
@@ -55,7 +55,7 @@ def children_wait(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
             yield id, f"was claimed after {before} of the {need} it waits for had ended well"
 
 
-def parents_wait(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def parents_wait_for_children(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """A parent that paused for its children is not claimed again before they have ended."""
     ends = _Ends(facts)
     children: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
@@ -80,7 +80,7 @@ def parents_wait(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
             ends.of(child, kind) > resumed for child, kind in children[call.client, fence.execution_id]
         )
         if resumed < NEVER and early:
-            yield fence.execution_id, f"went on while {early} of its children had not ended"
+            yield fence.execution_id, f"continued while {early} of its children had not ended"
 
 
 def cancelled_flows_start_nothing(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
@@ -98,7 +98,7 @@ def cancelled_flows_start_nothing(calls: Sequence[Call], facts: Facts) -> Iterat
             for event in facts.leases(id):
                 late = event["occurred_at_ms"] - call.ended_ms
                 if event["event_type"] in STARTS and late > 0:
-                    yield id, f"was claimed {late} ms after {call.client} was told that its flow is cancelled"
+                    yield id, f"was claimed {late} ms after the call of {call.client} that cancelled its flow"
                     break
 
 

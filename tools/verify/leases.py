@@ -37,7 +37,7 @@ NEVER = 1 << 62
 RELEASES = ("ff_complete", "ff_fail", "ff_delay", "ff_cancel", "ff_suspend", "ff_wait_children")
 
 
-def one_fence_at_a_time(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def one_live_lease_at_a_time(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """Lease events of an execution: each lease begins after the previous one has ended, and ends once."""
     for id, row in facts.executions.items():
         live: int | None = None
@@ -61,7 +61,7 @@ def one_fence_at_a_time(calls: Sequence[Call], facts: Facts) -> Iterator[Finding
             yield id, f"by its events lease {live} is live, by its row {holds}"
 
 
-def leases_follow_each_other(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def leases_do_not_overlap(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """By the clock of the database, too, a lease begins after the previous one has ended."""
     for id in facts.executions:
         ended_ms = 0
@@ -86,13 +86,13 @@ def claims_are_recorded(calls: Sequence[Call], facts: Facts) -> Iterator[Finding
         if call.function not in CLAIMS:
             continue
         for row in call.rows or ():
-            if row["handle"] is None:  # no claim came of the grant
+            if row["handle"] is None:  # the grant was not redeemed
                 continue
             key = (row["execution_id"], row["lease_epoch"])
             if begun.get(key) != row["lease_id"]:
                 yield (
                     row["execution_id"],
-                    f"{call.client} got lease {row['lease_epoch']}, of which there is no event",
+                    f"{call.client} got lease {row['lease_epoch']}, which has no event",
                 )
             other = holders.setdefault(key, call)
             if other is not call:
@@ -102,7 +102,7 @@ def claims_are_recorded(calls: Sequence[Call], facts: Facts) -> Iterator[Finding
                 )
 
 
-def stale_calls_are_refused(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def stale_calls_are_rejected(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """No call that was sent after its lease had ended is accepted."""
     over: dict[tuple[str, int], tuple[int, str]] = {
         (id, event["lease_epoch"]): (event["occurred_at_ms"], event["event_type"])
@@ -123,7 +123,7 @@ def stale_calls_are_refused(calls: Sequence[Call], facts: Facts) -> Iterator[Fin
             )
 
 
-def lapsed_calls_are_refused(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def calls_under_an_expired_lease_are_rejected(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """No call that was sent after its lease expired is accepted, even before the expiry is recorded."""
     promised: dict[str, list[tuple[Call, int]]] = defaultdict(list)
     for call in calls:
@@ -147,7 +147,7 @@ def lapsed_calls_are_refused(calls: Sequence[Call], facts: Facts) -> Iterator[Fi
         if late > 0:
             yield (
                 facts.fences[handle].execution_id,
-                f"{call.function} of {call.client} was accepted {late} ms after its lease ran out",
+                f"{call.function} of {call.client} was accepted {late} ms after its lease expired",
             )
 
 
@@ -162,11 +162,11 @@ def one_release_each(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
             fence = facts.fences[call.args["handle"]]
             yield (
                 fence.execution_id,
-                f"lease {fence.lease_epoch} was given up by {other.function} and {call.function}",
+                f"lease {fence.lease_epoch} was released by {other.function} and by {call.function}",
             )
 
 
-def ends_are_as_told(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def lease_ends_are_recorded(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """Every acknowledged release or revocation of a lease is recorded as such."""
     ends = {
         (id, event["lease_epoch"]): event["event_type"]
@@ -183,7 +183,7 @@ def ends_are_as_told(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
         else:
             continue
         if ends.get(key) != how:
-            said = f"{call.client} was told by {call.function} that lease {key[1]} is {how}"
+            said = f"{call.function} of {call.client} reported that lease {key[1]} is {how}"
             yield key[0], f"{said}; its events say {ends.get(key, 'nothing')}"
 
 
@@ -195,7 +195,7 @@ def reclaims_are_counted(calls: Sequence[Call], facts: Facts) -> Iterator[Findin
             yield id, f"was reclaimed {taken} times, and {row['lease_reclaim_count']} are counted"
 
 
-def pauses_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def suspended_work_is_not_claimed(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """A suspended execution is not claimed before it is resumed."""
     for call in calls:
         if call.function == "ff_suspend" and _gave_up(call):
@@ -204,10 +204,13 @@ def pauses_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
             if start and not any(
                 e["event_type"] == "resumed" or e["family"] == "completion" for e in between
             ):
-                yield fence.execution_id, f"was suspended by {call.client}, and went on without being resumed"
+                yield (
+                    fence.execution_id,
+                    f"was suspended by {call.client}, and continued without being resumed",
+                )
 
 
-def delays_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def delayed_work_is_not_claimed_early(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """A delayed execution, or one with a scheduled retry, is not claimed before its time."""
     for call in calls:
         until = call.row.get("delay_until_ms") if call.function in ("ff_delay", "ff_fail") else None
@@ -224,7 +227,7 @@ def delays_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
             )
         ):
             early = until - start["occurred_at_ms"]
-            yield fence.execution_id, f"was claimed {early} ms before {call.client} was told that it would be"
+            yield fence.execution_id, f"was claimed {early} ms before the time that {call.client} got"
 
 
 def _gave_up(call: Call) -> bool:
@@ -249,14 +252,14 @@ def _next_start(fence: Fence, facts: Facts) -> tuple[Row | None, list[Row]]:
     return None, between
 
 
-def leases_last_as_promised(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def leases_do_not_expire_early(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """No lease is recorded as expired before the time that its holder was given."""
     promised = promised_until(calls, facts)
     for id in facts.executions:
         for event in facts.leases(id):
             early = promised.get((id, event["lease_epoch"]), 0) - event["occurred_at_ms"]
             if event["event_type"] == "expired" and early > 0:
-                yield id, f"lease {event['lease_epoch']} was called expired {early} ms before its time"
+                yield id, f"lease {event['lease_epoch']} was recorded as expired {early} ms before its time"
 
 
 def promised_until(calls: Sequence[Call], facts: Facts) -> dict[tuple[str, int], int]:
@@ -265,7 +268,7 @@ def promised_until(calls: Sequence[Call], facts: Facts) -> dict[tuple[str, int],
     A renewal may also shorten it, and one without a result may or may not have taken effect. If the last of several
     renewals is unknown, the shortest counts.
     """
-    told: dict[tuple[str, int], list[tuple[int, int, int]]] = defaultdict(list)
+    acknowledged: dict[tuple[str, int], list[tuple[int, int, int]]] = defaultdict(list)
     unknown: dict[tuple[str, int], list[int]] = defaultdict(list)
     for call in calls:
         if call.function == "ff_renew" and call.error is None and call.args["handle"] in facts.fences:
@@ -274,14 +277,14 @@ def promised_until(calls: Sequence[Call], facts: Facts) -> dict[tuple[str, int],
             if call.ended_ms is None:
                 unknown[key].append(call.began_ms)
             else:
-                told[key].append((call.began_ms, call.ended_ms, call.row["lease_expires_at_ms"] or 0))
+                acknowledged[key].append((call.began_ms, call.ended_ms, call.row["lease_expires_at_ms"] or 0))
         elif call.function in CLAIMS and call.ended_ms is not None:
             for row in call.rows or ():
                 if row["handle"] is not None:
                     key = (row["execution_id"], row["lease_epoch"])
-                    told[key].append((call.began_ms, call.ended_ms, row["lease_expires_at_ms"] or 0))
+                    acknowledged[key].append((call.began_ms, call.ended_ms, row["lease_expires_at_ms"] or 0))
     promised = {}
-    for key, known in told.items():
+    for key, known in acknowledged.items():
         last = max(began for began, _, _ in known)
         promised[key] = min([expiry for _, ended, expiry in known if ended >= last] + unknown[key])
     return promised

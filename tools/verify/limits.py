@@ -12,7 +12,7 @@ Finding = tuple[str, str]
 SPENDS = ("ff_report_usage", "ff_report_usage_admin", "ff_record_spend")
 
 
-def caps_hold(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def concurrency_limits_hold(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """Never more live leases under a policy than its cap.
 
     An expired lease frees its slot at once, and is recorded as expired later: it counts as live only until the time
@@ -47,7 +47,7 @@ def caps_hold(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
                 break
 
 
-def holds_hold(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def held_slots_respect_the_limit(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """Never more holds of ff_check_admission under a policy than its cap: counted from the result to the release."""
     released: dict[tuple[str, str], list[Call]] = defaultdict(list)
     for call in calls:
@@ -73,8 +73,8 @@ def holds_hold(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     steps: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for (policy, _), intervals in held.items():
         after = 0
-        for told, until in sorted(intervals):
-            began = max(told, after)
+        for starts_at, until in sorted(intervals):
+            began = max(starts_at, after)
             if until > began:
                 steps[policy] += [(began, 1), (until, -1)]
                 after = until
@@ -87,7 +87,7 @@ def holds_hold(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
                 break
 
 
-def windows_hold(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def window_limits_hold(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """Never more admissions in any window than its policy allows."""
     admitted: dict[str, list[int]] = defaultdict(list)
     for row in facts.window:
@@ -101,7 +101,7 @@ def windows_hold(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
                 break
 
 
-def budgets_add_up(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def budget_usage_is_exact(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """The usage of a budget is the acknowledged one, plus or minus calls whose results were lost."""
     known: dict[tuple[str, str], int] = defaultdict(int)
     possible: dict[tuple[str, str], int] = defaultdict(int)
@@ -151,11 +151,11 @@ def reports_count_once(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]
         if (budget, key) not in applied.keys() | possible:
             yield (
                 budget,
-                f"{call.client} was told that the report under key {key} is applied, and it never was",
+                f"{call.client} got the result applied for the report under key {key}, and it is not added",
             )
 
 
-def slots_are_given_back(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def released_slots_are_free(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """A slot of ff_check_admission that its only user has released is not held until that user takes it again."""
     used: dict[tuple[str, str], list[Call]] = defaultdict(list)
     for call in calls:
@@ -167,5 +167,5 @@ def slots_are_given_back(calls: Sequence[Call], facts: Facts) -> Iterator[Findin
         free = False
         for call in uses:
             if free and call.row.get("outcome") == "already_admitted":
-                yield policy, f"{call.client} has given the slot of {key} back, and it is held"
+                yield policy, f"{call.client} released the slot of {key}, and it is held"
             free = call.function == "ff_release_admission" and call.acknowledged

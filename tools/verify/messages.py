@@ -10,7 +10,7 @@ from tools.verify.history import Call
 Finding = tuple[str, str]
 
 
-def signals_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def signals_are_stored(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """Each accepted signal is stored once, unchanged, in the order of its sender; and no other signal is stored."""
     sent: Counter[tuple[str, str | None]] = Counter()
     last: dict[tuple[str, str], int] = {}
@@ -24,12 +24,12 @@ def signals_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
             continue
         stored = facts.signals.get((id, row["signal_id"]))
         if stored is None:
-            yield id, f"signal {row['signal_id']} of {call.client} was {row['outcome']}, and is not there"
+            yield id, f"signal {row['signal_id']} of {call.client} was {row['outcome']}, and is not stored"
         elif row["outcome"] == "accepted" and (stored["payload"], stored["signal_name"]) != (
             call.args.get("payload"),
             call.args["signal_name"],
         ):
-            yield id, f"signal {row['signal_id']} is not what {call.client} sent"
+            yield id, f"signal {row['signal_id']} differs from what {call.client} sent"
         elif row["outcome"] == "accepted":
             if stored["seq"] <= last.get((call.client, id), 0):
                 yield id, f"signal {row['signal_id']} comes before one that {call.client} sent earlier"
@@ -41,7 +41,7 @@ def signals_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
         if row["source_type"] == "external":
             sent[id, row["payload"]] -= 1
             if sent[id, row["payload"]] < 0:
-                yield id, f"signal {signal_id} is there more often than it was sent"
+                yield id, f"signal {signal_id} is stored more often than it was sent"
         if row["idempotency_key"]:
             operator = row["source_type"] == "operator"
             first = keys.setdefault((row["waitpoint_id"], row["idempotency_key"], operator), signal_id)
@@ -52,7 +52,7 @@ def signals_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
             yield id, f"its signals are numbered {sorted(seen)}"
 
 
-def signals_and_approvals_are_kept_apart(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def signals_and_approvals_are_separate(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """The signal in a result for an operator or a token holder is stored, with the same kind of sender."""
     for call in calls:
         if call.function not in ("ff_deliver_signal", "ff_deliver_approval_signal") or not call.acknowledged:
@@ -64,7 +64,7 @@ def signals_and_approvals_are_kept_apart(calls: Sequence[Call], facts: Facts) ->
             yield id, f"{call.function} of {call.client} was {row['outcome']}: a signal of {source}"
 
 
-def tokens_are_shown_to_their_fence(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def tokens_are_returned_to_their_fence(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """Only the fence that suspended gets the recorded answer, with the tokens."""
     for call in calls:
         row = call.row
@@ -78,7 +78,7 @@ def tokens_are_shown_to_their_fence(calls: Sequence[Call], facts: Facts) -> Iter
             )
 
 
-def tokens_open_their_own(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def tokens_are_checked(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """If a token was issued for a waitpoint, no signal is accepted with another token."""
     given: dict[str, set[str]] = defaultdict(set)
     for call in calls:
@@ -94,7 +94,7 @@ def tokens_open_their_own(calls: Sequence[Call], facts: Facts) -> Iterator[Findi
                 yield call.args["execution_id"], f"a signal of {call.client} was accepted with a wrong token"
 
 
-def frames_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def frames_are_stored(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """Each durable frame is stored once, unchanged, in the order of its writer; and no other frame is stored."""
     sent: Counter[tuple[str, int, str]] = Counter()
     last: dict[tuple[str, str, int], tuple[int, int]] = {}
@@ -113,9 +113,12 @@ def frames_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
             continue
         stored = facts.frames.get((fence.execution_id, fence.attempt_index, row["frame_id"]))
         if stored is None:
-            yield fence.execution_id, f"frame {row['frame_id']} of attempt {fence.attempt_index} is not there"
+            yield (
+                fence.execution_id,
+                f"frame {row['frame_id']} of attempt {fence.attempt_index} is not stored",
+            )
         elif stored["payload"] != call.args["payload"] and not row["replayed"]:
-            yield fence.execution_id, f"frame {row['frame_id']} is not what {call.client} wrote"
+            yield fence.execution_id, f"frame {row['frame_id']} differs from what {call.client} wrote"
         if not row["replayed"]:
             key, place = (call.client, fence.execution_id, fence.attempt_index), (row["ts_ms"], row["seq"])
             if place <= last.get(key, (0, -1)):
@@ -125,7 +128,7 @@ def frames_are_kept(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
         if stored["mode"] == "durable":
             sent[id, index, stored["payload"]] -= 1
             if sent[id, index, stored["payload"]] < 0:
-                yield id, f"frame {frame_id} of attempt {index} is there more often than it was written"
+                yield id, f"frame {frame_id} of attempt {index} is stored more often than it was written"
 
 
 def streams_are_read_in_order(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
@@ -145,7 +148,7 @@ def streams_are_read_in_order(calls: Sequence[Call], facts: Facts) -> Iterator[F
             yield id, f"{call.client} read frames of attempt {index} that are not a run of those stored"
 
 
-def summaries_hold_every_patch(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
+def summaries_contain_every_patch(calls: Sequence[Call], facts: Facts) -> Iterator[Finding]:
     """A member that only one patch has set is in the summary of its stream, and versions of patches are unique."""
     made: dict[tuple[str, int, int], Call] = {}
     patches: list[tuple[str, int, Call, dict[str, object]]] = []
@@ -187,9 +190,9 @@ def events_are_read_once_in_order(calls: Sequence[Call], facts: Facts) -> Iterat
             yield client, f"read {len(seen) - len(set(seen))} events twice"
         stored = facts.event_order
         if seen[0] not in stored:
-            yield client, f"read event {seen[0]}, which is not there"
+            yield client, f"read event {seen[0]}, which is not stored"
             continue
         start = stored.index(seen[0])
         if stored[start : start + len(seen)] != seen:
             missed = set(stored[start : start + len(seen)]) - set(seen)
-            yield client, f"passed over {len(missed)} events, or read them out of order: {sorted(missed)[:5]}"
+            yield client, f"skipped {len(missed)} events, or read them out of order: {sorted(missed)[:5]}"
