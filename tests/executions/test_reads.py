@@ -244,6 +244,20 @@ def test_a_failed_attempt_with_a_retry_left_is_not_the_result(db):
     assert (result(db, eid)["attempt_index"], result(db, eid)["result"]) == (1, b"2")
 
 
+@pytest.mark.parametrize("policy", [RETRY, {}])
+def test_an_attempt_that_failed_is_not_the_result_of_a_run_cancelled_in_the_same_millisecond(
+    db, clock, policy
+):
+    clock.freeze()
+    eid = create(db, policy=policy)
+    one(db, "ff_fail", handle=take(db)["handle"], reason="broke")
+    if not policy:
+        one(db, "ff_replay_execution", execution_id=eid)
+    one(db, "ff_cancel_execution", execution_id=eid)
+    assert result(db, eid)["attempt_index"] is None
+    assert result(db, eid, attempt_index=0)["failure_reason"] == "broke"
+
+
 def test_the_result_of_what_ended_otherwise(db, clock):
     now = clock.freeze()
     failed = create(db, priority=9)

@@ -27,7 +27,7 @@ from tests.flows.graph import (
     submit,
     undispatched,
 )
-from tests.sql import claim, create, one, refused, rows, table, take, violations
+from tests.sql import claim, create, one, refused, rows, table, take, violations, wait_for_lock
 
 
 def together(count, work):
@@ -556,3 +556,27 @@ def test_an_end_that_met_a_lock_is_applied_by_a_claim_after_the_clock_stepped_ba
     assert take(db)["execution_id"] == b
     assert undispatched(db) == []
     assert fid
+
+
+@pytest.mark.parametrize("function", ["ff_claim", "ff_claim_many"])
+@pytest.mark.parametrize("limit", [1, 2])
+def test_no_member_is_claimed_after_the_cancellation_of_its_flow(db, connect, function, limit):
+    """The flow is cancelled when the claim has locked the member and has not yet read the time of the lease."""
+    fid = flow(db)
+    node(db, fid, priority=1)
+    other = create(db)
+    (body,) = db.execute("select pg_get_functiondef('ff__lock_heads'::regproc)").fetchone()
+    db.execute(
+        body[: body.rindex("end")] + "perform pg_advisory_xact_lock_shared(1);\n" + body[body.rindex("end") :]
+    )
+    late, holder = connect(), connect()
+    holder.execute("select pg_advisory_lock(1)")
+    args = {"lane_id": "default", "worker_id": "w", "worker_instance_id": "w"}
+    args |= {"limit": limit} if function == "ff_claim_many" else {}
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(rows, late, function, **args)
+        wait_for_lock(db, late)
+        one(db, "ff_cancel_flow_header", flow_id=fid, reason="r")
+        holder.execute("select pg_advisory_unlock(1)")
+        assert [row["execution_id"] for row in answer.result(90)] == [other]
+    assert violations(db) == []

@@ -78,6 +78,7 @@ begin
                       and not exists (select from ff_execution d where d.ready_in = -v_queues[1])
                     order by x.rank limit 1 for no key update of x skip locked)
            and c.state = 'ready' and (c.deadline_at_ms is null or c.deadline_at_ms > v_now)
+           and c.last_mutation_at_ms <= v_now
         returning c.execution_id, c.partition_key, c.namespace, c.lane_id, c.flow_id, c.execution_kind, c.payload,
                   c.payload_encoding, c.tags, c.priority, c.attempt_index, c.attempt_id, c.lease_id, c.lease_epoch,
                   c.lease_expires_at_ms, c.attempt_timeout_at_ms, c.deadline_at_ms, c.last_event_ord
@@ -99,7 +100,7 @@ begin
     return query
         select x.*
           from ff__pick(p_lane_id, p_capabilities, p_namespace, 1) p
-         cross join lateral ff__lease(p.ids, p_worker_id, p_worker_instance_id, p_lease_ttl_ms, ff__now_ms(), p.fresh) x
+         cross join lateral ff__lease(p.ids, p_worker_id, p_worker_instance_id, p_lease_ttl_ms, p.now_ms, p.fresh) x
          where p.ids <> '{}';
 end
 $$;

@@ -37,7 +37,7 @@ begin
     return query
         select x.*
           from ff__pick(p_lane_id, p_capabilities, p_namespace, p_limit) p
-         cross join lateral ff__lease(p.ids, p_worker_id, p_worker_instance_id, p_lease_ttl_ms, ff__now_ms(), p.fresh) x
+         cross join lateral ff__lease(p.ids, p_worker_id, p_worker_instance_id, p_lease_ttl_ms, p.now_ms, p.fresh) x
          where p.ids <> '{}';
 end
 $$;

@@ -114,10 +114,10 @@ $$;
 
 -- Locks the first p_limit executions of a queue, skipping locked rows. overdue: those that ff__apply_overdue ends or
 -- returns to the queue, at most 64 if p_limit is greater; fit: the others; fresh: all need only a first lease; held:
--- none, because no attempt has started (see ff__lock_heads).
+-- none, because no attempt has started (see ff__lock_heads). members: some belong to flows.
 create or replace function ff__lock_first(
     p_queue int, p_start bigint, p_limit int, p_now_ms bigint,
-    out fit uuid[], out overdue uuid[], out fresh boolean, out held uuid[]
+    out fit uuid[], out overdue uuid[], out fresh boolean, out held uuid[], out members boolean
 )
 language plpgsql volatile
 as $$
@@ -139,9 +139,11 @@ begin
              where y.overdue order by y.rank limit 64);
     end if;
     select coalesce(array_agg(y.execution_id) filter (where not y.overdue), '{}'),
-           coalesce(array_agg(y.execution_id) filter (where y.overdue), '{}'), coalesce(bool_and(y.fresh), true)
-      into fit, overdue, fresh
-      from (select x.execution_id, ff__is_overdue(x, p_now_ms) as overdue, x.state = 'ready' and not x.granted as fresh
+           coalesce(array_agg(y.execution_id) filter (where y.overdue), '{}'), coalesce(bool_and(y.fresh), true),
+           coalesce(bool_or(y.member), false)
+      into fit, overdue, fresh, members
+      from (select x.execution_id, ff__is_overdue(x, p_now_ms) as overdue, x.flow_id is not null as member,
+                   x.state = 'ready' and not x.granted as fresh
               from ff_execution x
              where x.ready_in = p_queue and x.rank >= p_start
                and (v_overdue is null or not ff__is_overdue(x, p_now_ms) or x.execution_id = any (v_overdue))
@@ -157,7 +159,7 @@ $$;
 -- attempt would end, but whose stream another transaction has locked (ff_watch_stream): to end the attempt would wait.
 create or replace function ff__lock_heads(
     p_heads uuid[], p_queues int[], p_except uuid[], p_limit int, p_now_ms bigint, p_heals int,
-    out fit uuid[], out overdue uuid[], out fresh boolean, out held uuid[]
+    out fit uuid[], out overdue uuid[], out fresh boolean, out held uuid[], out members boolean
 )
 language plpgsql volatile
 as $$
@@ -175,9 +177,11 @@ begin
     end if;
     select coalesce(array_agg(y.execution_id) filter (where not y.overdue), '{}'),
            coalesce(array_agg(y.execution_id) filter (where y.overdue), '{}'), coalesce(bool_and(y.fresh), true),
+           coalesce(bool_or(y.member), false),
            array_agg(y.execution_id) filter (where y.stream_open and (y.overdue or y.crashed))
-      into fit, overdue, fresh, v_streams
+      into fit, overdue, fresh, members, v_streams
       from (select c.execution_id, ff__is_overdue(c, p_now_ms) as overdue, c.stream_open,
+                   c.flow_id is not null as member,
                    c.state in ('leased', 'lease_expired', 'lease_revoked') as crashed,
                    c.state = 'ready' and not c.granted and not c.limited as fresh
               from unnest(p_heads) u(id)

@@ -10,10 +10,11 @@
 -- Leaves out executions whose attempts would end while another transaction watches their streams (ff__lock_heads).
 -- If none is found, runs due maintenance once (ff__run_due) and looks once more. If still none, requests a notification
 -- for the lane; before it does, it has read the due index from the beginning (v_whole), not from start_due_ms.
--- None if the lane is unknown, paused or disabled. Never waits. fresh: argument of ff__lease. Errors: invalid_lane_id.
+-- None if the lane is unknown, paused or disabled. Never waits. Errors: invalid_lane_id.
+-- fresh, now_ms: arguments of ff__lease. At now_ms, read after the last lock, the flow of no member was cancelled.
 create or replace function ff__pick(
     p_lane_id text, p_capabilities text[], p_namespace text, p_limit int, p_hold_ms bigint default null,
-    out ids uuid[], out fresh boolean
+    out ids uuid[], out fresh boolean, out now_ms bigint
 )
 language plpgsql volatile
 as $$
@@ -37,6 +38,7 @@ declare
     v_unblocked boolean := false;
     v_armed boolean;
     v_whole boolean := false;
+    v_members boolean := false;
     v_began timestamptz := clock_timestamp();
     v_bound int;
     v_deep boolean := false;
@@ -130,7 +132,14 @@ begin
         end if;
         ids := ids || f.fit;
         fresh := fresh and f.fresh;
-        exit when cardinality(ids) = p_limit;
+        v_members := v_members or f.members;
+        if cardinality(ids) = p_limit then
+            now_ms := ff__now_ms();
+            exit when not v_members;
+            ids := ff__still_claimable(ids);
+            exit when cardinality(ids) = p_limit;
+            continue;
+        end if;
         continue when v_changed or v_direct;
         if cardinality(v_heads) >= v_take then
             -- Too few because other transactions lock some, not because there are no more: read further.
@@ -147,6 +156,12 @@ begin
         end if;
         v_seen := v_seen || v_heads;
     end loop;
+    if cardinality(ids) < p_limit then
+        now_ms := ff__now_ms();
+        if v_members then
+            ids := ff__still_claimable(ids);
+        end if;
+    end if;
     if ids = '{}' and (not v_armed or clock_timestamp() - v_began > interval '2 ms') then
         -- An empty claim takes 0.3 ms, and more than 2 ms where it reads many dead index entries.
         perform ff__move_start(v_free || v_limited);
@@ -154,6 +169,20 @@ begin
     if ids = '{}' and not v_armed then
         perform ff__request_notify(p_lane_id);
     end if;
+end
+$$;
+
+-- Returns the locked executions whose flow can still be claimed from: it may have been cancelled since they were read.
+create or replace function ff__still_claimable(p_ids uuid[]) returns uuid[]
+language plpgsql volatile
+as $$
+begin
+    return array(select u.id
+                   from unnest(p_ids) with ordinality u(id, n)
+                   join ff_execution c on c.execution_id = any (array[u.id])
+                  where c.flow_id is null
+                     or coalesce((select f.claimable from ff_flow_core f where f.flow_id = c.flow_id), true)
+                  order by u.n);
 end
 $$;
 

@@ -15,8 +15,8 @@ begin
               from ff_exec_core c join ff_attempt a on a.execution_id = c.execution_id
              where c.execution_id = v_id and a.attempt_index = p_attempt_index;
     else
-        -- The attempt that ended the current run. There is none while the run continues, and none for a replay that
-        -- ended before its first claim, even in the same millisecond in which the previous run succeeded.
+        -- The attempt that ended the current run. There is none while the run continues, and none for a retry or replay
+        -- that ended before its claim, even in the same millisecond in which the attempt before it ended.
         return query
             select a.attempt_index, a.attempt_outcome, w.public_state, w.terminal_outcome, a.result, a.result_encoding,
                    coalesce(a.attempt_failure_reason, c.failure_reason),
@@ -24,7 +24,8 @@ begin
               from ff_execution c
               join ff_state_word w on w.state = c.state
               left join lateral (select c.* where c.attempt_ended_at_ms = c.terminal_at_ms
-                                    and (c.attempt_outcome = 'success') = (c.state = 'completed')) a on true
+                                    and (c.attempt_outcome = 'success') = (c.state = 'completed')
+                                    and (c.attempt_outcome <> 'failure' or c.state = 'failed')) a on true
              where c.execution_id = v_id;
     end if;
 end
