@@ -13,9 +13,9 @@ from pyff.engine import Engine
 from pyff.migrate import migrate
 from pyff.postgres import temporary
 
-CROWD = 100_000
+PARKED = 100_000
 READY = """
-    select count(*) from ff_v_execution e where e.ready_on = 'crowded' and e.quota_policy_id is not null
+    select count(*) from ff_v_execution e where e.ready_on = 'behind' and e.quota_policy_id is not null
 """
 
 
@@ -23,16 +23,18 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench/run admission", description=__doc__)
     parser.add_argument("--seconds", type=float, default=5, help="seconds per measurement (default 5)")
     parser.add_argument("--clients", type=int, default=16, help="clients of the hot policy (default 16)")
-    parser.add_argument("--crowd", type=int, default=CROWD, help=f"rows of the full policy (default {CROWD})")
-    parser.add_argument("--only", choices=["hot", "crowd"], help="one of the two")
+    parser.add_argument(
+        "--parked", type=int, default=PARKED, help=f"rows of the full policy (default {PARKED})"
+    )
+    parser.add_argument("--only", choices=["hot", "parked"], help="one of the two")
     args = parser.parse_args(argv)
     with temporary(**SETTINGS) as server:
         migrate(server.dsn)
         head(server)
-        if args.only != "crowd":
+        if args.only != "parked":
             _hot(server.dsn, args.clients, args.seconds)
         if args.only != "hot":
-            _crowd(server.dsn, args.seconds, args.crowd)
+            _parked(server.dsn, args.seconds, args.parked)
     return 0
 
 
@@ -102,7 +104,7 @@ def _rate(dsn: str, lane: str, clients: int, seconds: float, size: int) -> float
     return sum(done) / (time.monotonic() - began)
 
 
-def _crowd(dsn: str, seconds: float, crowd: int) -> None:
+def _parked(dsn: str, seconds: float, parked: int) -> None:
     """Claims of plain work on a lane where a full policy has many in front, and on an empty one."""
     with psycopg.connect(dsn, autocommit=True) as conn, Engine(conn) as engine:
         engine.create_quota_policy("full", max_concurrent=1)
@@ -110,14 +112,14 @@ def _crowd(dsn: str, seconds: float, crowd: int) -> None:
         if engine.claim("elsewhere", "w", "w-1", lease_ttl_ms=86_400_000) is None:
             sys.exit("the policy is not full")
         _fill(engine, "alone", None, int(2000 * seconds))
-        _fill(engine, "crowded", "full", crowd, priority=9)
-        _fill(engine, "crowded", None, int(2000 * seconds))
+        _fill(engine, "behind", "full", parked, priority=9)
+        _fill(engine, "behind", None, int(2000 * seconds))
         conn.execute("vacuum analyze")
-        _compare(engine, f"{crowd} of a full policy in front, right after they were created", seconds)
-        _fill(engine, "crowded", None, crowd // 40)
+        _compare(engine, f"{parked} of a full policy in front, right after they were created", seconds)
+        _fill(engine, "behind", None, parked // 40)
         _park(conn, engine)
         conn.execute("vacuum analyze")
-        _compare(engine, f"{crowd} of a full policy in front, when they are parked", seconds)
+        _compare(engine, f"{parked} of a full policy in front, when they are parked", seconds)
 
 
 def _park(conn: Connection, engine: Engine) -> None:
@@ -125,15 +127,15 @@ def _park(conn: Connection, engine: Engine) -> None:
     conn.execute("set synchronous_commit = off")
     while conn.execute(READY).fetchone() != (0,):
         for _ in range(100):
-            engine.claim("crowded", "w", "w-1", lease_ttl_ms=86_400_000)
+            engine.claim("behind", "w", "w-1", lease_ttl_ms=86_400_000)
     conn.execute("set synchronous_commit = on")
 
 
 def _compare(engine: Engine, when: str, seconds: float) -> None:
     """Alternates between both lanes, so that other load on the machine affects both."""
-    taken: dict[str, list[float]] = {"alone": [], "crowded": []}
+    taken: dict[str, list[float]] = {"alone": [], "behind": []}
     until = time.monotonic() + seconds
-    while time.monotonic() < until or len(taken["crowded"]) < 2:  # a percentile needs two
+    while time.monotonic() < until or len(taken["behind"]) < 2:  # a percentile needs two
         for lane, times in taken.items():
             began = time.perf_counter()
             lease = engine.claim(lane, "w", "w-1")
@@ -142,11 +144,11 @@ def _compare(engine: Engine, when: str, seconds: float) -> None:
                 sys.exit(f"{lane} ran dry")
             engine.complete(lease.handle)
             engine.create_execution(lane)
-    alone, crowded = (statistics.median(taken[lane]) for lane in ("alone", "crowded"))
+    alone, behind = (statistics.median(taken[lane]) for lane in ("alone", "behind"))
     p99 = {lane: statistics.quantiles(times, n=100)[98] for lane, times in taken.items()}
     print(
-        f"claim of others, {when}: p50 {crowded:.2f} ms (alone {alone:.2f},"
-        f" ratio {crowded / alone:.2f}), p99 {p99['crowded']:.2f} ms (alone {p99['alone']:.2f})",
+        f"claim of others, {when}: p50 {behind:.2f} ms (alone {alone:.2f},"
+        f" ratio {behind / alone:.2f}), p99 {p99['behind']:.2f} ms (alone {p99['alone']:.2f})",
         flush=True,
     )
 

@@ -61,7 +61,7 @@ def _chains(engine: Engine, flows: int) -> None:
         for _ in range(CHAIN):
             lease = engine.claim("chain", "w", "w-1")
             if lease is None:
-                sys.exit("a chain did not go on by itself")
+                sys.exit("a chain did not continue")
             engine.complete(lease.handle)
         taken.append((time.perf_counter() - began) * 1000)
     print(

@@ -64,7 +64,7 @@ class Case:
 
 
 def scenarios(rows: int) -> dict[str, list[Case]]:
-    """By name; `rows` is the largest size, 1000000 unless told otherwise."""
+    """By name; `rows` is the largest size, by default 1000000."""
     few = Fill(FEW)
     gpu = Fill(rows, 9, ", p_required_capabilities => array['gpu']")
     many = Fill(rows, 9, ", p_required_capabilities => array['c{n}']", SETS)

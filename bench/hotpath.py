@@ -49,7 +49,7 @@ and deleted per cycle; p50, p99: of a transaction
 
 @dataclass
 class Subject:
-    """One side: its pgbench, and what its slices have cost."""
+    """One side: its pgbench, and the cost of its slices."""
 
     script: str
     process: subprocess.Popen[str]

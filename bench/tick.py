@@ -1,7 +1,7 @@
-"""Maintenance: what an idle ff_tick costs, empty and with a million executions about, and how fast the sweeps are.
+"""Maintenance: the cost of an idle ff_tick, empty and with a million executions, and the speed of the sweeps.
 
 Idle is measured twice: nothing due by interval, as a thousand workers would call it; every step run and nothing found
-(p_force). Each as time and as rows and blocks read. The sweeps run through backlogs of leases that ran out, delays that
+(p_force). Each as time and as rows and blocks read. The sweeps run through backlogs of expired leases, delays that
 ended and deadlines that passed, in batches of 200 and of 2000, each batch a transaction.
 """
 
@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _idle(conn: Connection, about: str) -> None:
-    # So long that no step falls due by itself.
+    # No step becomes due by its interval.
     conn.execute("select ff_set_reconciler(m.name, p_interval_ms => 86400000) from ff_v_maintenance m")
     conn.execute("select ff_tick(p_force => true)")
     for what, call in {

@@ -1,4 +1,4 @@
-"""The real Worker: how many tasks it runs, how soon it begins, how soon it goes on, what it weighs."""
+"""The Worker: tasks per second, the latency of starts and of resumes, its memory."""
 
 import argparse
 import contextlib
@@ -19,7 +19,7 @@ from pyff.postgres import TemporaryServer, temporary
 
 app = App(lane="bench")
 STARTED: dict[int, float] = {}
-"""When which call got there: by its number, so that no call is taken for another."""
+"""The arrival time of each call, by its number."""
 TOKENS: dict[int, Token] = {}
 READY = """
     select exists (select from ff_v_execution e where e.ready_on = 'bench')
@@ -82,7 +82,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _throughput(server: TemporaryServer, args: argparse.Namespace) -> None:
-    """Work is there before the workers start; counted between the first and the last completion in the database."""
+    """Work is enqueued before the workers start; counted between the first and the last completion in the database."""
     for task, processes in ((noop, 1), (noop, 2), (anoop, 1)):
         rates, sizes, mine, servers = [], [], [], []
         for _ in range(args.rounds):
@@ -110,7 +110,7 @@ def _throughput(server: TemporaryServer, args: argparse.Namespace) -> None:
 
 
 def _rate(conn: Connection, tasks: int) -> float:
-    """By the record: from the first claim to the last completion."""
+    """According to the database: from the first claim to the last completion."""
     while True:
         time.sleep(0.2)
         if conn.execute(READY).fetchone() == (True,):

@@ -1,4 +1,4 @@
-"""What mkdocs needs to build the site from the files as they lie in the repository; see mkdocs.yml."""
+"""Builds the site from the files of the repository in their places; see mkdocs.yml."""
 
 import re
 from pathlib import Path
@@ -37,6 +37,8 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:  # noqa: ANN40
     """Links as they are from inside docs/."""
     if page.file.src_uri in ("index.md", "SECURITY.md"):
         return markdown.replace("](docs/", "](")
+    if page.file.src_uri.startswith("examples/polyglot/"):
+        return markdown.replace("](../../docs/", "](../../")
     if "/" not in page.file.src_uri:
         return re.sub(r"\]\(\.\./(?=examples/|[CLS])", "](", markdown)
     return markdown

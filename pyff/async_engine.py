@@ -1,4 +1,4 @@
-# Written by hand. `python -m pyff.codegen` generates engine.py from this file.
+# Written by hand. `python -m tools.codegen` generates engine.py from this file.
 """The engine: connections, transactions, retries and errors around the generated methods."""
 
 import asyncio
@@ -23,7 +23,7 @@ from pyff._generated.async_methods import AsyncMethods
 from pyff._generated.results import CancelFlowResult, FrameRow, ReadEventsRow
 from pyff.async_follow import Patience, events, frames
 from pyff.errors import RetryExhausted, WaitTimeout, translate
-from pyff.listener import AsyncDoorbell, Listener
+from pyff.listener import AsyncWakeup, Listener
 from pyff.statement import Statement
 
 T = TypeVar("T")
@@ -160,7 +160,7 @@ class AsyncEngine(AsyncMethods):
         }
         return events(
             self,
-            self._doorbell([f"ff_event_{name}" for name in ([family] if family else FAMILIES)], listen),
+            self._wakeup([f"ff_event_{name}" for name in ([family] if family else FAMILIES)], listen),
             filters,
             after=after,
             limit=limit,
@@ -194,7 +194,7 @@ class AsyncEngine(AsyncMethods):
         channel = f"ff_stream_{execution_id.rpartition(':')[2].lower()}_{attempt_index}"
         return frames(
             self,
-            self._doorbell([channel], listen if follow else False),
+            self._wakeup([channel], listen if follow else False),
             execution_id,
             attempt_index,
             after=after,
@@ -205,9 +205,9 @@ class AsyncEngine(AsyncMethods):
             patience=self._patience(patience_s),
         )
 
-    def _doorbell(self, channels: Sequence[str], listen: bool | None) -> AsyncDoorbell:
+    def _wakeup(self, channels: Sequence[str], listen: bool | None) -> AsyncWakeup:
         wanted = self._prepare is None if listen is None else listen
-        return AsyncDoorbell(self._listener if wanted else None, channels)
+        return AsyncWakeup(self._listener if wanted else None, channels)
 
     def _patience(self, seconds: float) -> Patience:
         return Patience(

@@ -1,4 +1,4 @@
-# Written by hand. `python -m pyff.codegen` generates follow.py from this file.
+# Written by hand. `python -m tools.codegen` generates follow.py from this file.
 """Follows events and frames: by polling, and sooner when a notification wakes the reader."""
 
 import asyncio
@@ -14,7 +14,7 @@ from psycopg_pool import PoolClosed
 
 from pyff._generated.async_methods import AsyncMethods
 from pyff._generated.results import FrameRow, ReadEventsRow
-from pyff.listener import AsyncDoorbell
+from pyff.listener import AsyncWakeup
 from pyff.lost_cancel import LostCancel
 
 REREAD_S = 0.05  # seconds: after a notification, its event may not be readable yet
@@ -46,7 +46,7 @@ class Patience:
 
 async def events(
     engine: AsyncMethods,
-    bell: AsyncDoorbell,
+    wakeup: AsyncWakeup,
     filters: Mapping[str, Any],
     *,
     after: str | None,
@@ -59,7 +59,7 @@ async def events(
     cursor = after
     pause = poll_s
     lost_cancel = LostCancel()
-    with bell:
+    with wakeup:
         while True:
             try:
                 if cursor is None and filters["family"] is None:
@@ -84,13 +84,13 @@ async def events(
             if not follow:
                 return
             # The notified event may still be above the horizon: read again soon, then less and less often.
-            notified = await bell.wait(pause)
+            notified = await wakeup.wait(pause)
             pause = min(REREAD_S if notified else 2 * pause, poll_s)
 
 
 async def frames(
     engine: AsyncMethods,
-    bell: AsyncDoorbell,
+    wakeup: AsyncWakeup,
     execution_id: str,
     attempt_index: int,
     *,
@@ -106,10 +106,10 @@ async def frames(
     watch_ms = min(max(WATCH_MS, math.ceil(2000 * poll_s)), MAX_WATCH_MS)  # longer than every wait
     closed = False
     lost_cancel = LostCancel()
-    with bell:
+    with wakeup:
         while True:
             try:
-                if bell.listens and not closed and time.monotonic() >= watched_until:
+                if wakeup.listens and not closed and time.monotonic() >= watched_until:
                     try:
                         await engine.watch_stream(execution_id, attempt_index, ttl_ms=watch_ms)
                         watched_until = time.monotonic() + watch_ms / 2000
@@ -138,4 +138,4 @@ async def frames(
             if found and len(found) < limit and follow:
                 await asyncio.sleep(min(REREAD_S, poll_s))
             elif not found and not closed:
-                await bell.wait(poll_s)
+                await wakeup.wait(poll_s)

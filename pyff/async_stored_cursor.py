@@ -1,4 +1,4 @@
-# Written by hand. `python -m pyff.codegen` generates stored_cursor.py from this file.
+# Written by hand. `python -m tools.codegen` generates stored_cursor.py from this file.
 """The cursor of a reader of events, stored in the transaction of their effects."""
 
 from collections.abc import AsyncIterator

@@ -34,14 +34,14 @@ class Listener:
     def _reset(self) -> None:
         self._pid = os.getpid()
         self._lock = threading.RLock()  # the garbage collector may close a follower anywhere
-        self._bells: set[Bell] = set()
+        self._wakeups: set[BaseWakeup] = set()
         self._thread: threading.Thread | None = None
 
-    def add(self, bell: "Bell") -> None:
+    def add(self, wakeup: "BaseWakeup") -> None:
         with self._locked():
             if self._closed:
                 return
-            self._bells.add(bell)
+            self._wakeups.add(wakeup)
             if self._thread is None:
                 self._changed, self._change = socket.socketpair()
                 self._change.setblocking(False)
@@ -50,20 +50,20 @@ class Listener:
                 self._thread = thread  # after start(): a thread that failed to start cannot be joined
             self._notify_thread()
 
-    def remove(self, bell: "Bell") -> None:
+    def remove(self, wakeup: "BaseWakeup") -> None:
         with self._locked():
-            self._bells.discard(bell)
+            self._wakeups.discard(wakeup)
             self._notify_thread()
 
     def close(self) -> None:
         """Wakes all followers for the last time, and waits until the connection is closed, for CLOSE_S at most."""
         with self._locked():
             self._closed = True
-            left, self._bells = self._bells, set()
+            left, self._wakeups = self._wakeups, set()
             thread = self._thread
             self._notify_thread()
-        for bell in left:
-            bell.ring()
+        for wakeup in left:
+            wakeup.wake()
         if thread is not None:
             thread.join(CLOSE_S)
 
@@ -73,7 +73,7 @@ class Listener:
         return self._lock
 
     def _notify_thread(self) -> None:
-        """Tells the thread that the set of followers has changed."""
+        """Notifies the thread that the set of followers has changed."""
         if self._thread is not None:
             with suppress(BlockingIOError):  # full: the thread wakes anyway
                 self._change.send(b".")
@@ -86,26 +86,26 @@ class Listener:
             except Exception:  # one follower with an invalid channel name must not stop the others
                 self._wait(PAUSE_S)
             with self._lock:
-                if not self._bells:
+                if not self._wakeups:
                     self._thread = None
                     self._changed.close()
                     self._change.close()
                     return
 
     def _listen(self, connection: Connection[Any]) -> None:
-        connection.add_notify_handler(lambda notify: self._ring({notify.channel}))
+        connection.add_notify_handler(lambda notify: self._wake({notify.channel}))
         listening: set[str] = set()
         while wanted := self._channels():
             for channel in wanted - listening:
                 connection.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
             for channel in listening - wanted:
                 connection.execute(sql.SQL("unlisten {}").format(sql.Identifier(channel)))
-            self._ring(wanted - listening)
+            self._wake(wanted - listening)
             listening = wanted
             self._wait(None, connection.fileno())
             connection.pgconn.consume_input()
             while notify := connection.pgconn.notifies():
-                self._ring({notify.relname.decode()})
+                self._wake({notify.relname.decode()})
 
     def _wait(self, seconds: float | None, *files: int) -> None:
         """Waits until one of the files can be read, the set of followers has changed, or the time is over."""
@@ -117,15 +117,15 @@ class Listener:
                 self._changed.recv(4096)
 
     def _channels(self) -> set[str]:
-        return {channel for bell in self._bells.copy() for channel in bell.channels}
+        return {channel for wakeup in self._wakeups.copy() for channel in wakeup.channels}
 
-    def _ring(self, channels: set[str]) -> None:
-        for bell in self._bells.copy():
-            if not channels.isdisjoint(bell.channels):
-                bell.ring()
+    def _wake(self, channels: set[str]) -> None:
+        for wakeup in self._wakeups.copy():
+            if not channels.isdisjoint(wakeup.channels):
+                wakeup.wake()
 
 
-class Bell(ABC):
+class BaseWakeup(ABC):
     """Wakes one follower. Without a listener it only times out."""
 
     def __init__(self, listener: Listener | None, channels: Iterable[str]) -> None:
@@ -151,46 +151,46 @@ class Bell(ABC):
             self._listener.remove(self)
 
     @abstractmethod
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wakes the follower; called by the thread of the listener."""
 
 
-class Doorbell(Bell):
+class Wakeup(BaseWakeup):
     """For a thread."""
 
     def __init__(self, listener: Listener | None, channels: Iterable[str]) -> None:
         super().__init__(listener, channels)
-        self._rung = threading.Event()
+        self._woken = threading.Event()
 
-    def ring(self) -> None:
-        self._rung.set()
+    def wake(self) -> None:
+        self._woken.set()
 
     def wait(self, seconds: float) -> bool:
-        """Whether it rang within that time, or since the last wait."""
-        rung = self._rung.wait(seconds)
-        if rung:
-            self._rung.clear()
-        return rung
+        """Whether it was woken within that time, or since the last wait."""
+        woken = self._woken.wait(seconds)
+        if woken:
+            self._woken.clear()
+        return woken
 
 
-class AsyncDoorbell(Bell):
+class AsyncWakeup(BaseWakeup):
     """For a task."""
 
     def __enter__(self) -> Self:
-        self._rung = asyncio.Event()
+        self._woken = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         return super().__enter__()
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._rung.set)
+            self._loop.call_soon_threadsafe(self._woken.set)
 
     async def wait(self, seconds: float) -> bool:
-        """Whether it rang within that time, or since the last wait."""
+        """Whether it was woken within that time, or since the last wait."""
         try:
             async with asyncio.timeout(seconds):
-                await self._rung.wait()
+                await self._woken.wait()
         except TimeoutError:
             return False
-        self._rung.clear()
+        self._woken.clear()
         return True

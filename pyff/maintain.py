@@ -21,11 +21,11 @@ class Stop:
 
     def __init__(self) -> None:
         self._set = False
-        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._wakeup: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def set(self) -> None:
         self._set = True
-        self._bell.put(None)
+        self._wakeup.put(None)
 
     def is_set(self) -> bool:
         return self._set
@@ -34,7 +34,7 @@ class Stop:
         """Waits until the flag is set, or for `seconds`."""
         if not self._set:
             with suppress(queue.Empty):
-                self._bell.get(timeout=seconds)
+                self._wakeup.get(timeout=seconds)
 
 
 @dataclass

@@ -145,8 +145,8 @@ def _look(cursor: psycopg.Cursor[dict[str, Any]]) -> Overview:
 def _rates(recent: list[dict[str, Any]], now: int) -> dict[str, float]:
     """Rates per lane over the last seconds, or over the time that the newest completions cover if that is less."""
     fresh = [row for row in recent if row["occurred_at_ms"] > now - WINDOW_MS]
-    crowded = len(fresh) == len(recent) == COMPLETIONS
-    covered = max(1, now - min(row["occurred_at_ms"] for row in fresh)) if crowded else WINDOW_MS
+    capped = len(fresh) == len(recent) == COMPLETIONS
+    covered = max(1, now - min(row["occurred_at_ms"] for row in fresh)) if capped else WINDOW_MS
     counts: dict[str, int] = {}
     for row in fresh:
         counts[row["lane_id"]] = counts.get(row["lane_id"], 0) + 1

@@ -104,7 +104,7 @@ def way_in(pyff_server: str) -> Iterator[Callable[[str], str]]:
 
 
 def looking_behind(conn: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
-    """Tests look at tables and helpers too. Who may not use the private schema does not find them all the same."""
+    """Tests look at tables and helpers too. A role without USAGE on the private schema cannot find them."""
     if not modes.PGBOUNCER:  # there tests/pgbouncer.py has set it for every connection to the server
         autocommit, conn.autocommit = conn.autocommit, True
         conn.execute("set search_path = public, ff")

@@ -68,7 +68,7 @@ def leave_out(items: list[pytest.Item]) -> None:
 
 
 def _prepare_nothing() -> None:
-    """As docs/dba.md says: no prepared statements through this pooler, whoever connects."""
+    """As docs/dba.md says: no prepared statements through this pooler, for any login."""
     for cls in (psycopg.Connection, psycopg.AsyncConnection):
         _patch(cls)
     psycopg.connect = psycopg.Connection.connect

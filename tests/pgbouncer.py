@@ -1,4 +1,4 @@
-"""PgBouncer in transaction mode in front of a server, as whoever connects and to whatever database."""
+"""PgBouncer in transaction mode in front of a server, for any login and any database."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 PORT = 6432
 PROGRAM = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
-NOBODY = 65534
+UNPRIVILEGED = 65534
 
 
 def through(pooler: str, dsn: str) -> str:
@@ -34,7 +34,7 @@ def pooled(dsn: str, *, size: int = 2, kept: int = 2, behind: bool = False) -> I
 
     `behind`: sessions find the private schema too, as those of conftest.py do.
 
-    PgBouncer looks logins up in the server, which must trust whoever comes by its socket.
+    PgBouncer looks logins up in the server, which must trust every login on its socket.
     """
     if not PROGRAM:
         pytest.skip("pgbouncer is not installed")
@@ -73,7 +73,7 @@ def _account(directory: Path, host: str) -> dict[str, Any]:
     if os.getuid() != 0:
         return {}
     owner = Path(host).stat() if host.startswith("/") else directory.stat()
-    user, group = (owner.st_uid or NOBODY, owner.st_gid or NOBODY)
+    user, group = (owner.st_uid or UNPRIVILEGED, owner.st_gid or UNPRIVILEGED)
     directory.chmod(0o755)
     os.chown(directory, user, group)
     return {"user": user, "group": group, "extra_groups": []}

@@ -148,7 +148,7 @@ def violations(conn: psycopg.Connection[Any]) -> list[Row]:
     return rows(conn, "ff_check_invariants")
 
 
-def rung(listener: psycopg.Connection[Any]) -> list[tuple[str, str]]:
+def notifications(listener: psycopg.Connection[Any]) -> list[tuple[str, str]]:
     """Every notification that was committed before this call and not read yet, as (channel, payload).
 
     The last one is sent by the listener itself: it comes after all others, so that nothing depends on a timeout.
@@ -167,7 +167,7 @@ def rung(listener: psycopg.Connection[Any]) -> list[tuple[str, str]]:
 
 
 def wait_for_lock(conn: psycopg.Connection[Any], waiter: psycopg.Connection[Any]) -> None:
-    """Until `waiter` waits for a lock; through a pooler, which hides who serves whom, until somebody does."""
+    """Until `waiter` waits for a lock; through a pooler, which hides its session, until any session does."""
     query = """select from pg_stat_activity a
                 where a.wait_event_type = 'Lock' and a.datname = current_database() and (a.pid = %s or %s)"""
     end = time.monotonic() + PATIENCE_S

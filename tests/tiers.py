@@ -38,6 +38,7 @@ DIRECTORIES = {
     "postgres": ("once", "programs"),
     "prove": ("once",),
     "testing": ("once", "programs"),
+    "tools": ("once", "programs"),
     "upgrades": ("once", "programs"),
     "worker": ("once", "programs"),
 }

@@ -63,7 +63,7 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
         "load": process.load(),
         "seconds": 0,
     }
-    results["runs"].append(run)  # at once: what a run that is broken off has measured is kept
+    results["runs"].append(run)  # at once: the results of an interrupted run are kept
     settings = SETTINGS | (
         {"fsync": "off"} if args.tiny else {}
     )  # which measures nothing, and has to be quick
@@ -71,16 +71,14 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
         host = Host(server.dsn, log)
         results["server"] = host.settings()
         _prepare(host, chosen, installed, results)
-        took: dict[str, float] = {}  # how long a round was
+        took: dict[str, float] = {}  # duration of a round
         for number in range(args.rounds):
             for scenario in args.scenarios:
                 since = time.monotonic()
                 if number >= ROUNDS[scenario]:
                     continue
                 if number and since + took[scenario] - began > 60 * args.minutes:
-                    _say(
-                        f"{scenario}{number + 1}: left out, it would take more than {args.minutes:g} minutes in all"
-                    )
+                    _say(f"{scenario}{number + 1}: skipped, the run would exceed {args.minutes:g} minutes")
                     continue
                 _round(host, scenario, installed, sizes=args.sizes, results=results)
                 took[scenario] = time.monotonic() - since
@@ -109,10 +107,10 @@ def _fresh(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _continued(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """The results that are there, ready for more rounds, scenarios or peers."""
+    """The existing results, to which rounds, scenarios or peers are added."""
     for same in ("machine", "sizes"):
         if old[same] != new[same]:
-            raise SystemExit(f"the results in there have another {same}; they cannot be added to")
+            raise SystemExit(f"the existing results have another {same}; nothing can be added to them")
     for key in ("settings", "reasons"):
         old[key] |= {name: new[key][name] for name in new[key]}
     known = {*old["peers"], *new["peers"]}
@@ -127,7 +125,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         "--quick", action="store_true", help="pyff and one peer, small sizes, under five minutes"
     )
     parser.add_argument(
-        "--tiny", action="store_true", help="pyff alone and next to no work: does everything run?"
+        "--tiny", action="store_true", help="pyff alone with minimal sizes: checks that everything runs"
     )
     parser.add_argument(
         "--peers", help=f"comma-separated, of: {', '.join(p.name for p in PEERS)} (default: all)"
@@ -147,7 +145,9 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         "--add", action="store_true", help="add rounds, scenarios or peers to the results in --out"
     )
     parser.add_argument(
-        "--report", action="store_true", help="measure nothing: tables and plots of the results in --out"
+        "--report",
+        action="store_true",
+        help="measure nothing; write tables and plots of the results in --out",
     )
     parser.add_argument("--no-plots", action="store_true", help="tables and raw data only")
     parser.add_argument(

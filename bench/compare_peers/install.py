@@ -1,4 +1,4 @@
-"""Environments of the peers, outside of the repository, one each, made once and kept."""
+"""Environments of the peers: one each, outside of the repository, built once and kept."""
 
 import hashlib
 import os
@@ -36,7 +36,7 @@ def cache() -> Path:
 
 
 def install(peer: Peer) -> Installed:
-    """Makes sure that a peer is there.
+    """Installs a peer, unless it is installed.
 
     Raises: NotInstalledError.
     """
@@ -115,7 +115,7 @@ def _run(
 
 
 def _once(place: Path) -> bool:
-    """Whether it has to be made; a half-made one is thrown away."""
+    """Whether the environment has to be built; an incomplete one is removed."""
     if (place / "complete").exists():
         return False
     shutil.rmtree(place, ignore_errors=True)
@@ -171,7 +171,7 @@ def _rust(peer: Peer, place: Path) -> Sequence[str | Path]:
 
 
 def _deb(peer: Peer, place: Path) -> Sequence[str | Path]:
-    """A Debian package unpacked, not installed: only its SQL is wanted."""
+    """Unpacks a Debian package without installing it: only its SQL is needed."""
     package, *python = peer.packages
     interpreter = _venv(place, python)
     unpacked = place / "deb"

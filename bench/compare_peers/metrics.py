@@ -43,7 +43,7 @@ SCENARIOS = (
         "A",
         "Enqueue and drain",
         "Tasks that do nothing. Enqueue: one client, one call after another, or the batch call of the peer. Drain: the"
-        " work lies there before the workers start; from the first task that runs until nothing is unfinished in the"
+        " work is enqueued before the workers start; from the first task that runs until nothing is unfinished in the"
         " database.",
         (
             _rate("enqueue_single", "enqueue, one by one"),

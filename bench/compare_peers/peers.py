@@ -1,4 +1,4 @@
-"""The peers: what is installed, how they are started, which scenarios they have, and what their tables tell."""
+"""The peers: what is installed, how they are started, which scenarios they have, and the SQL on their tables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

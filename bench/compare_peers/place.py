@@ -24,7 +24,7 @@ SHOWN = (*SETTINGS, "checkpoint_timeout", "autovacuum", "autovacuum_naptime", "w
 
 @dataclass(frozen=True)
 class Reading:
-    """What had been spent at a moment: bytes of log, transactions that wrote, processor seconds of both sides."""
+    """Resources used at one moment: bytes of WAL, writing transactions, processor seconds of both sides."""
 
     wal: float
     transactions: float
@@ -32,7 +32,7 @@ class Reading:
     other_s: float
 
     def per_task(self, before: "Reading", count: int) -> dict[str, float]:
-        """What each of so many tasks has cost since."""
+        """The cost per task since an earlier moment."""
         return {
             "wal": (self.wal - before.wal) / count,
             "transactions": (self.transactions - before.transactions) / count,
@@ -65,22 +65,22 @@ class Place:
         return float(answer["seconds"])
 
     def left(self) -> int:
-        """How many tasks are unfinished, by the record."""
+        """The number of unfinished tasks, according to the database."""
         row = self._conn.execute(self.peer.left).fetchone()
         return row[0] if row else 0
 
     def retain(self, count: int) -> None:
-        """Makes many finished tasks out of the one that is there, as SQL: running them would take too long."""
+        """Copies the one finished task many times in SQL: running them would take too long."""
         for statement in self.peer.retain:
             self._conn.execute(statement.replace("%(n)s", str(count)).encode())
 
     def settle(self) -> None:
-        """Statistics as they would be after a while, and no checkpoint caused by earlier work."""
+        """Updates statistics, and runs the checkpoint that earlier work caused."""
         self._conn.execute("vacuum analyze")
         self._conn.execute("checkpoint")
 
     def reading(self, processes: Sequence[Driver]) -> Reading:
-        """What was spent so far; `processes` are those of the other side, workers or a client."""
+        """Resources used so far; `processes` are those of the other side, workers or a client."""
         row = self._conn.execute(
             "select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8,"
             " pg_snapshot_xmax(pg_current_snapshot())::text::float8,"
@@ -95,7 +95,7 @@ class Place:
         )
 
     def finished(self, workers: Sequence[Worker], seconds: float) -> float | None:
-        """When nothing was unfinished any more (time.time), or None if that took too long."""
+        """The time (time.time) at which no task was unfinished, or None on a timeout."""
         end = time.monotonic() + seconds
         while self.left():
             if time.monotonic() > end:
@@ -111,7 +111,7 @@ class Place:
 
 
 class Host:
-    """The server that all of them use."""
+    """The server that all peers use."""
 
     def __init__(self, dsn: str, log: Path) -> None:
         self._dsn = dsn
@@ -127,7 +127,7 @@ class Host:
         return {"server_version": version[0] if version else "", **dict(found)}
 
     def prepare(self, peer: Peer, installed: Installed) -> None:
-        """The database that the others are copies of."""
+        """The template of the databases."""
         name = _template(peer)
         with psycopg.connect(self._dsn, autocommit=True) as conn:
             conn.execute(f"create database {name}")
@@ -145,7 +145,7 @@ class Host:
 
     @contextlib.contextmanager
     def _database(self, peer: Peer) -> Iterator[str]:
-        """A copy of what the peer set up; or that itself, emptied."""
+        """A copy of the peer's template; or the template itself, emptied."""
         if peer.cleaned:
             name = _template(peer)
             with psycopg.connect(make_conninfo(self._dsn, dbname=name), autocommit=True) as own:
@@ -176,7 +176,7 @@ class Host:
         return client
 
     def _url(self, dbname: str) -> str:
-        """The form of a DSN that every driver understands."""
+        """The DSN in the form that every driver accepts."""
         parts = conninfo_to_dict(self._dsn)
         host, port = quote(str(parts["host"]), safe=""), parts.get("port", 5432)
         return f"postgresql://{parts['user']}@/{dbname}?host={host}&port={port}"

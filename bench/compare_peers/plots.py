@@ -1,4 +1,4 @@
-"""Draws the raw results: python plots.py RESULTS.json DIRECTORY. Needs matplotlib, and nothing of pyff."""
+"""Draws the raw results: python plots.py RESULTS.json DIRECTORY. Needs matplotlib, but not pyff."""
 
 import json
 import statistics

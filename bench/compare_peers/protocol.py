@@ -1,4 +1,4 @@
-"""Talking to drivers: a JSON object per line, both ways. drivers/wire.py is the other end."""
+"""The protocol with drivers: a JSON object per line in both directions. drivers/wire.py is the other end."""
 
 import contextlib
 import json
@@ -27,7 +27,7 @@ class Driver:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log or subprocess.DEVNULL
         )
         self._lines: queue.SimpleQueue[tuple[float, str] | None] = queue.SimpleQueue()
-        self.heard_at = 0.0
+        self.read_at = 0.0
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -51,7 +51,7 @@ class Driver:
         if came is None:
             self._lines.put(None)
             raise DriverError(f"ended with status {self.process.wait()}")
-        self.heard_at, line = came
+        self.read_at, line = came
         try:
             message = json.loads(line)
         except ValueError:
@@ -96,7 +96,7 @@ class Client(Driver):
 
 
 class Worker(Driver):
-    """The side that works, and what it told so far."""
+    """A worker process, and what it has reported."""
 
     def __init__(self, command: Sequence[str], *, log: Path | None = None) -> None:
         super().__init__(command, log=log)
@@ -104,26 +104,26 @@ class Worker(Driver):
         self.ran: list[int] = []
         self.marks: dict[int, float] = {}
         self.waiting: dict[int, str | None] = {}
-        self.first: tuple[float, int] | None = None  # when it first said that a task ran, and how many
+        self.first: tuple[float, int] | None = None  # when it first reported finished tasks, and how many
 
-    def hear(self, timeout: float) -> None:
-        """Takes in one message, and whatever else has come."""
+    def read(self, timeout: float) -> None:
+        """Reads one message, and all others that have arrived."""
         self._take(self.next(timeout))
         while not self._lines.empty():
             self._take(self.next(0))
 
-    def hear_rest(self) -> None:
-        """Takes in what a process said before it ended."""
+    def read_rest(self) -> None:
+        """Reads the messages that a process sent before it ended."""
         self._reader.join(5)
         while True:
             try:
-                self.hear(0)
+                self.read(0)
             except DriverError:
                 return
 
     def _take(self, message: dict[str, Any]) -> None:
         if self.first is None and message.keys() & {"done", "ran", "mark"}:
-            self.first = (self.heard_at, message.get("done", 1))
+            self.first = (self.read_at, message.get("done", 1))
         self.done = message.get("done", self.done)
         if "ran" in message:
             self.ran.append(message["ran"])
@@ -137,14 +137,14 @@ class Worker(Driver):
 
 
 def until(workers: Sequence[Worker], reached: Callable[[], bool], seconds: float) -> bool:
-    """Listens until something is reached; False if the time is over first."""
+    """Reads until a condition holds; False on a timeout."""
     end = time.monotonic() + seconds
     while not reached():
         if time.monotonic() > end:
             return False
         for worker in workers:
             with contextlib.suppress(_SilenceError):
-                _hear(worker, 0.005 / len(workers))
+                _read(worker, 0.005 / len(workers))
     return True
 
 
@@ -152,14 +152,14 @@ class _SilenceError(Exception):
     pass
 
 
-def _hear(worker: Worker, timeout: float) -> None:
+def _read(worker: Worker, timeout: float) -> None:
     if worker._lines.empty():
         time.sleep(timeout)
         if worker._lines.empty():
             if worker.process.poll() is not None and not worker._reader.is_alive():
                 raise DriverError(f"a worker ended with status {worker.process.returncode}")
             raise _SilenceError
-    worker.hear(1.0)
+    worker.read(1.0)
 
 
 @contextlib.contextmanager
@@ -168,5 +168,5 @@ def working(commands: Sequence[Sequence[str]], *, log: Path | None = None) -> It
     with contextlib.ExitStack() as stack:
         workers = [stack.enter_context(Worker(command, log=log)) for command in commands]
         for worker in workers:
-            worker.hear(START_S)
+            worker.read(START_S)
         yield workers

@@ -13,7 +13,7 @@ from bench.compare_peers.protocol import DriverError, Worker, until
 from bench.compare_peers.stats import percentile
 from bench.process import megabytes
 
-Values = dict[str, float | str]  # a text says why there is no figure
+Values = dict[str, float | str]  # a text is the reason for a missing figure
 SETS = 10
 FAST: dict[str, object] = {"fast": True}
 Open = Callable[[], contextlib.AbstractContextManager[Place]]
@@ -21,7 +21,7 @@ Open = Callable[[], contextlib.AbstractContextManager[Place]]
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much work; `drain` and others are multiplied with the size of a peer."""
+    """Amounts of work; `drain` and others are multiplied by the size of a peer."""
 
     single: int = 3_000
     drain: int = 60_000
@@ -74,7 +74,7 @@ def enqueue_and_drain(place_of: Open, sizes: Sizes) -> Values:
 
 
 def _drain(place: Place, count: int, processes: int, longest_s: float) -> tuple[float, dict[str, float]]:
-    """Tasks per second, of those done if time runs out; and what one of them cost."""
+    """Tasks per second, of the finished ones on a timeout; and the cost of one."""
     place.settle()
     with place.workers(*[FAST] * processes) as workers:
         before = place.reading(workers)
@@ -84,7 +84,7 @@ def _drain(place: Place, count: int, processes: int, longest_s: float) -> tuple[
 
 
 def _work_off(place: Place, workers: list[Worker], count: int, longest_s: float) -> tuple[float, int, float]:
-    """When the first task ran, how many were done, and when; the record decides, not the tasks."""
+    """When the first task ran, how many were finished, and when, according to the database."""
     if not until(workers, lambda: _done(workers) > 0, longest_s):
         raise DriverError(f"no task ran within {longest_s:.0f} s")
     complete = until(workers, lambda: _done(workers) >= count, longest_s)
@@ -119,7 +119,7 @@ def _latencies(place: Place, worker: Worker, sizes: Sizes, first: int = 10_000_0
             waits.append(1000 * (worker.marks[number] - answer["t0"]))
             if time.monotonic() > end and len(waits) >= 3:
                 break
-        time.sleep(random.uniform(0.02, 0.06))  # noqa: S311 - out of step with anybody's polling
+        time.sleep(random.uniform(0.02, 0.06))  # noqa: S311 - out of step with the polling of all systems
     return waits
 
 
@@ -144,7 +144,7 @@ def suspend_and_signal(place_of: Open, sizes: Sizes) -> Values:
         for number in numbers:
             _signal(place, worker, number)
         if not worker.until(lambda: all(n in worker.marks for n in numbers), sizes.longest_s):
-            raise DriverError("not all waiting tasks went on after their signals")
+            raise DriverError("not all waiting tasks continued after their signals")
         ended = place.finished([worker], sizes.longest_s) or time.time()
     return {
         "resume_p50": percentile(waits, 50),
@@ -156,7 +156,7 @@ def suspend_and_signal(place_of: Open, sizes: Sizes) -> Values:
 def _signal_when_waiting(place: Place, worker: Worker, numbers: list[int]) -> None:
     if not worker.until(lambda: all(n in worker.waiting for n in numbers), 30):
         raise DriverError("a task did not begin to wait within 30 s")
-    time.sleep(0.1)  # it says so just before it waits
+    time.sleep(0.1)  # reported just before it waits
 
 
 def _signal(place: Place, worker: Worker, number: int) -> float:
@@ -165,7 +165,7 @@ def _signal(place: Place, worker: Worker, number: int) -> float:
 
 def _resumed(worker: Worker, number: int, sent: float) -> float:
     if not worker.until(lambda: number in worker.marks, 30):
-        raise DriverError("a waiting task did not go on within 30 s of its signal")
+        raise DriverError("a waiting task did not continue within 30 s of its signal")
     return worker.marks[number] - sent
 
 
@@ -211,7 +211,7 @@ def _kill(which: str, lease: Mapping[str, object], place_of: Open, sizes: Sizes)
         victim = max(workers, key=lambda worker: len(worker.ran))
         victim.kill()
         began = time.monotonic()
-        victim.hear_rest()
+        victim.read_rest()
         alive = [worker for worker in workers if worker is not victim]
         if place.peer.restarted:
             alive += stack.enter_context(place.workers(options[workers.index(victim)]))

@@ -1,4 +1,4 @@
-"""The few statistics that the tables and plots show."""
+"""The statistics of the tables and plots."""
 
 import statistics
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Summary:
-    """Of repeated measurements: the middle one, and how far they lie apart."""
+    """The median and the spread of repeated measurements."""
 
     median: float
     low: float
@@ -32,7 +32,7 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def ratio(value: float, reference: float, *, more_is_better: bool) -> float | None:
-    """How many times better than the reference: above 1 is better, whichever way the metric points."""
+    """The factor to the reference: above 1 is better, for metrics of either direction."""
     if value <= 0 or reference <= 0:
         return None
     return value / reference if more_is_better else reference / value

@@ -1,4 +1,4 @@
-"""Results as Markdown: a table per scenario, and why cells are empty."""
+"""Results as Markdown: a table per scenario, and the reasons for empty cells."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ TIE = 1.05
 
 
 def cell(results: Results, peer: str, scenario: str, metric: str) -> Summary | str:
-    """The figure, or the reason why there is none."""
+    """The figure, or the reason for its absence."""
     rounds = results["measurements"].get(peer, {}).get(scenario, [])
     values = [found[metric] for found in rounds if metric in found]
     numbers = [float(value) for value in values if not isinstance(value, str)]
@@ -31,7 +31,7 @@ def render(results: Results) -> str:
 
 
 def number(value: float) -> str:
-    """Three figures are enough to compare."""
+    """Three significant digits."""
     if value == int(value) and value < 1000:
         return f"{value:.0f}"
     if value >= 1000:
@@ -103,7 +103,7 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _summary(results: Results) -> str:
-    """Where pyff stands: every metric with the best of all peers and the best durable one, won or lost."""
+    """pyff's rank: every metric with the best of all peers and the best durable one."""
     rows = [["", "pyff", "best peer", "", "pyff against it", "best durable peer", "", "pyff against it"]]
     for scenario in SCENARIOS:
         for metric in scenario.metrics:
@@ -131,10 +131,10 @@ def _best(own: Summary, others: Mapping[str, float], metric: Metric) -> list[str
         return ["–", "", ""]
     best = (max if metric.more_is_better else min)(others, key=lambda peer: others[peer])
     times = ratio(own.median, others[best], more_is_better=metric.more_is_better)
-    return [best, number(others[best]), _verdict(own.median, others[best], times)]
+    return [best, number(others[best]), _rating(own.median, others[best], times)]
 
 
-def _verdict(own: float, other: float, times: float | None) -> str:
+def _rating(own: float, other: float, times: float | None) -> str:
     if times is None:
         return "equal" if own == other else ("ahead" if own < other else "**behind**")
     if times >= TIE:

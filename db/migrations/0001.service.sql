@@ -39,19 +39,19 @@ create table ff_setting (
 comment on table ff_setting is
     'Settings of the engine. Read with ff_setting(name), changed with ff_set_setting(name, value).';
 comment on column ff_setting.name is 'The name that ff_setting and ff_set_setting take.';
-comment on column ff_setting.value is 'The value as text, in the form that the description demands.';
-comment on column ff_setting.description is 'What the setting does, its unit and its range.';
+comment on column ff_setting.value is 'The value as text; ff_set_setting checks its form and range.';
+comment on column ff_setting.description is 'What the setting does, and its unit.';
 
 insert into ff_setting (name, value, description) values
     ('notify', 'on',
-     'on | off: whether the engine sends NOTIFY at all; polling works either way'),
+     'whether the engine notifies workers and readers; without it they only poll'),
     ('max_execution_bytes', '16777216',
-     'the largest payload or result of an execution, in bytes: 1024 to 536870912'),
+     'the largest payload or result of an execution, in bytes'),
     ('retention_ms', '604800000',
-     'how long executions are kept that ended completed or skipped and whose policy has no retention_ms, in '
+     'how long completed and skipped executions whose policy has no retention_ms are kept after their end, in '
      'milliseconds'),
     ('retention_failed_ms', '2592000000',
-     'the same for those that ended failed, cancelled or expired');
+     'the same as retention_ms for failed, cancelled and expired executions');
 
 create table ff_error_code (
     sqlstate    text    not null primary key,

@@ -226,6 +226,8 @@ create table ff_queue (
     start_rank            bigint  not null default 0,
     settled_rank          bigint  not null default 0,
     settled_xid           xid8    not null default '3',
+    start_due_ms          bigint  not null default 0,
+    settled_due_ms        bigint  not null default 0,
     unique (lane_id, limited, namespace, caps_key)
 );
 comment on table ff_queue is
@@ -244,7 +246,13 @@ comment on column ff_queue.start_rank is
 comment on column ff_queue.settled_rank is
     'The candidate for the next start_rank: all executions up to this rank are visible once settled_xid has '
     'ended.';
-comment on column ff_queue.settled_xid is 'The transaction that computed settled_rank; 3 before the first time.';
+comment on column ff_queue.settled_xid is
+    'The transaction that computed settled_rank and settled_due_ms; 3 before the first time.';
+comment on column ff_queue.start_due_ms is
+    'Claims read due executions of the queue from this ff_execution.due_at_ms on (Unix time in ms). Moved by '
+    'ff__move_start.';
+comment on column ff_queue.settled_due_ms is
+    'The time when settled_xid started (Unix time in ms): the candidate for the next start_due_ms.';
 
 -- The order of executions of equal priority.
 create sequence ff_turn_seq as bigint cache 1;

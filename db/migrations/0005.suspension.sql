@@ -5,9 +5,9 @@ set local lock_timeout = '10s';
 insert into ff_setting (name, value, description) values
     ('max_payload_bytes', '65536', 'the largest payload of a signal or stream frame, in bytes'),
     ('max_name_chars', '256', 'the longest name, key, source identity or correlation id, in characters'),
-    ('max_waitpoints_per_suspension', '64', 'how many waitpoints one suspension may bind'),
-    ('max_condition_nodes', '64', 'how many nodes a resume condition may have'),
-    ('max_open_waitpoints', '1000', 'how many waitpoints of one execution may be open at a time');
+    ('max_waitpoints_per_suspension', '64', 'the largest number of waitpoints of one suspension'),
+    ('max_condition_nodes', '64', 'the largest number of nodes of a resume condition'),
+    ('max_open_waitpoints', '1000', 'the largest number of open waitpoints of one execution');
 
 -- Rarely written, so CHECK constraints are affordable here.
 create table ff_waitpoint_hmac (

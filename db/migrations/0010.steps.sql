@@ -4,7 +4,7 @@ set local lock_timeout = '10s';
 
 insert into ff_setting (name, value, description) values
     ('max_step_result_bytes', '1048576', 'the largest result of a recorded step, in bytes'),
-    ('max_steps_per_execution', '10000', 'how many steps one execution may have recorded');
+    ('max_steps_per_execution', '10000', 'the largest number of recorded steps of one execution');
 
 create table ff_step (
     execution_id    uuid   not null,

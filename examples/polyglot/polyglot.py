@@ -75,7 +75,7 @@ def main() -> None:
             call(outsider, "ff_deliver_signal", **signal, waitpoint_token="key-1:forged", signal_name="paid")  # noqa: S106
         except psycopg.DatabaseError as error:
             say("outsider forges", error.sqlstate)
-        heard = call(
+        delivered = call(
             outsider,
             "ff_deliver_signal",
             **signal,
@@ -83,7 +83,7 @@ def main() -> None:
             signal_name="paid",
             payload=b"100 euros",
         )
-        say("outsider signals", heard.outcome, heard.public_state)
+        say("outsider signals", delivered.outcome, delivered.public_state)
 
         # Any worker continues the same attempt, under a new lease.
         second = claim(conn)

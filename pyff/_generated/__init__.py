@@ -1,1 +1,1 @@
-"""Written by `python -m pyff.codegen` from a migrated database, and checked in. Do not edit."""
+"""Written by `python -m tools.codegen` from a migrated database, and checked in. Do not edit."""

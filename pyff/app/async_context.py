@@ -1,4 +1,4 @@
-# Written by hand. `python -m pyff.codegen` generates context.py from this file.
+# Written by hand. `python -m tools.codegen` generates context.py from this file.
 """The context of a running task."""
 
 import asyncio
@@ -186,8 +186,8 @@ class AsyncCtx:
     ) -> UsageResult:
         """Reports spending from a budget: {"tokens": 1200}. With a `key` a repetition counts once.
 
-        A hard limit rejects the whole report: the outcome is hard_breach, `applied` is false, and the task goes on; the
-        task should stop. If the budget's policy cancels attached work, the task is cancelled like by any other
+        A hard limit rejects the whole report: the outcome is hard_breach, `applied` is false, and the task continues;
+        it should stop. If the budget's policy cancels attached work, the task is cancelled like by any other
         cancellation. Put the spending call and its report into one step, so that both happen once.
 
         Raises: BudgetNotFound, DedupKeyConflict, BudgetOverflow.

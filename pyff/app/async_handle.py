@@ -1,4 +1,4 @@
-# Written by hand. `python -m pyff.codegen` generates handle.py from this file.
+# Written by hand. `python -m tools.codegen` generates handle.py from this file.
 """The handle of a submitted call: its state, its result, its cancellation."""
 
 import asyncio

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pyff.cli.arguments import Commands, command
+from pyff.cli.checkout import require_checkout
 from pyff.cli.database import open_one
 from pyff.cli.output import in_colour, print_json
 
@@ -20,7 +21,8 @@ def register(commands: Commands) -> None:
         "run a demo of the engine on its own server",
         "Starts the server of `pyff server` (or uses --dsn or PYFF_DSN), migrates it and produces a newsletter: a "
         "flow, a rate limit, a stream, a crash, an approval, a retry, a budget, each with the SQL to inspect it. "
-        "Colour on a terminal, unless NO_COLOR is set. --json prints only where to find the results, as one object.",
+        "Colour on a terminal, unless NO_COLOR is set. --json prints only where to find the results, as one object. "
+        "Runs from a checkout only.",
         "pyff demo --keep && pyff sql 'table ff_v_execution'",
     )
     parser.add_argument("--keep", action="store_true", help="leave the server running")
@@ -28,8 +30,9 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from pyff import demo
+    require_checkout("demo")
     from pyff.migrate import migrate
+    from tools import demo
 
     out = io.StringIO() if args.json else sys.stdout
     with _database(args) as dsn:

@@ -11,7 +11,7 @@ from pyff.cli.output import print_json, printable
 from pyff.failure import Failure
 
 if TYPE_CHECKING:
-    from pyff.doctor import Verdict
+    from pyff.doctor import CheckResult
 
 COULD_NOT_LOOK = 2
 
@@ -64,40 +64,40 @@ def run(args: argparse.Namespace) -> int:
     )
     try:
         with connection(args) as conn:
-            verdicts = []
-            for verdict in examine(CheckContext.prepared(conn, thresholds), names):
-                verdicts.append(verdict)
-                _tell(args, verdict)
+            results = []
+            for result in examine(CheckContext.prepared(conn, thresholds), names):
+                results.append(result)
+                _print_result(args, result)
     except Unusable as error:
         error.exit_code = COULD_NOT_LOOK
         raise
-    return _sum_up(args, verdicts)
+    return _sum_up(args, results)
 
 
-def _tell(args: argparse.Namespace, verdict: "Verdict") -> None:
-    for found in verdict.findings:
+def _print_result(args: argparse.Namespace, result: "CheckResult") -> None:
+    for found in result.findings:
         if args.json:
-            told = {"what": found.what, "why": found.why, "mend": found.fix}
-            print_json({"check": verdict.check, "status": "finding", **told})
+            finding = {"what": found.what, "why": found.why, "fix": found.fix}
+            print_json({"check": result.check, "status": "finding", **finding})
             continue
-        print(f"{verdict.check}: {printable(found.what)}")
+        print(f"{result.check}: {printable(found.what)}")
         print(f"    why:  {printable(found.why)}")
         for n, step in enumerate(found.fix):
             print(f"    {'      ' if n else 'fix:  '}{printable(step)}")
-    if verdict.incomplete and args.json:
-        print_json({"check": verdict.check, "status": "unseen", "reason": verdict.incomplete})
-    elif not verdict.findings and args.json:
-        print_json({"check": verdict.check, "status": "ok"})
+    if result.incomplete and args.json:
+        print_json({"check": result.check, "status": "unseen", "reason": result.incomplete})
+    elif not result.findings and args.json:
+        print_json({"check": result.check, "status": "ok"})
     sys.stdout.flush()
 
 
-def _sum_up(args: argparse.Namespace, verdicts: "list[Verdict]") -> int:
-    incomplete = [verdict for verdict in verdicts if verdict.incomplete]
-    findings = sum(len(verdict.findings) for verdict in verdicts)
+def _sum_up(args: argparse.Namespace, results: "list[CheckResult]") -> int:
+    incomplete = [result for result in results if result.incomplete]
+    findings = sum(len(result.findings) for result in results)
     if not args.json:
-        for verdict in incomplete:
-            print(f"{verdict.check}: could not check: {verdict.incomplete}", file=sys.stderr)
-        sound = [verdict.check for verdict in verdicts if not verdict.findings and not verdict.incomplete]
+        for result in incomplete:
+            print(f"{result.check}: could not check: {result.incomplete}", file=sys.stderr)
+        sound = [result.check for result in results if not result.findings and not result.incomplete]
         if sound:
             print(f"ok: {', '.join(sound)}")
         if findings:

@@ -46,8 +46,8 @@ def line(failure: Failure) -> str:
     """The error and its hint on one line; only the output of PostgreSQL's own tools keeps its lines."""
     from pyff.postgres import PgError
 
-    told = f"pyff: {failure.message}" + (f" (hint: {failure.hint})" if failure.hint else "")
-    return told if isinstance(failure, PgError) else printable(" ".join(told.split("\n")))
+    message = f"pyff: {failure.message}" + (f" (hint: {failure.hint})" if failure.hint else "")
+    return message if isinstance(failure, PgError) else printable(" ".join(message.split("\n")))
 
 
 def code(failure: Failure) -> int:

@@ -94,8 +94,8 @@ def cell(name: str, value: object, *, shorten: bool = True) -> str:
         value = json.dumps(value, ensure_ascii=False)
     elif isinstance(value, list | tuple):
         value = ", ".join(map(str, value))
-    told = printable(str(value))
-    return told if not shorten or len(told) <= SHORTENED else told[: SHORTENED - 1] + "…"
+    text = printable(str(value))
+    return text if not shorten or len(text) <= SHORTENED else text[: SHORTENED - 1] + "…"
 
 
 def printable(text: str) -> str:

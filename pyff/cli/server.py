@@ -24,8 +24,8 @@ def register(commands: Commands) -> None:
     )
     run = {"start": _start, "stop": _stop, "status": _status, "dsn": _dsn}
     for verb, (help_, example) in VERBS.items():
-        told = help_[0].upper() + help_[1:]
-        parser = command(verbs, verb, help_, f"The embedded PostgreSQL. {told}.", example, database=False)
+        sentence = help_[0].upper() + help_[1:]
+        parser = command(verbs, verb, help_, f"The embedded PostgreSQL. {sentence}.", example, database=False)
         parser.set_defaults(run=run[verb])
 
 

@@ -152,9 +152,9 @@ def _wait(args: argparse.Namespace, db: "Engine", execution_id: str) -> int:
             bar.advance()
     if found is None:
         raise Failure(f"{execution_id} is gone", hint="retention has deleted it")
-    told = cell("", text_of(found.result or b"") or found.failure_reason, shorten=False)
+    text = cell("", text_of(found.result or b"") or found.failure_reason, shorten=False)
     print_one(
-        args, {"execution_id": execution_id, **fields(found)}, f"{state} {execution_id} {told}".rstrip()
+        args, {"execution_id": execution_id, **fields(found)}, f"{state} {execution_id} {text}".rstrip()
     )
     return 0 if state == "completed" else 1
 

@@ -123,7 +123,7 @@ def _workers(found: "Overview") -> str:
     if not rows:
         return "  no worker"
     rest = len(found.workers) - len(rows)
-    return aligned([["worker", "state", "leases", "heard of", "lanes"], *rows]) + (
+    return aligned([["worker", "state", "leases", "last seen", "lanes"], *rows]) + (
         f"\n  and {rest} more" if rest else ""
     )
 

@@ -4,6 +4,7 @@ import argparse
 import dataclasses
 
 from pyff.cli.arguments import Commands, command
+from pyff.cli.checkout import require_checkout
 from pyff.cli.database import connection
 from pyff.cli.output import print_json
 from pyff.failure import Failure
@@ -14,9 +15,9 @@ def register(commands: Commands) -> None:
         commands,
         "verify",
         "compare recorded histories of clients with the database",
-        "Compares histories, as pyff.verify.Recorder writes them, with the database: nothing acknowledged is lost, no "
+        "Compares histories, as tools.verify.Recorder writes them, with the database: nothing acknowledged is lost, no "
         "leases overlap, no limit was exceeded. Exit code 1: violations. --json prints an object per violation. It "
-        "reads the tables: the login must own them or have pg_read_all_data.",
+        "reads the tables: the login must own them or have pg_read_all_data. Runs from a checkout only.",
         "pyff verify worker-*.jsonl",
     )
     parser.add_argument("history", nargs="+", help="a history of one client")
@@ -24,8 +25,9 @@ def register(commands: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    require_checkout("verify")
     from pyff.migrate import require_current
-    from pyff.verify import check, load
+    from tools.verify import check, load
 
     with connection(args) as conn:
         require_current(conn)

@@ -47,7 +47,7 @@ DEEP: dict[str, Check] = {"invariants": invariants.check}
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CheckResult:
     """The findings of a check. `incomplete`: why it could not run, or not finish."""
 
     check: str
@@ -55,7 +55,7 @@ class Verdict:
     incomplete: str = ""
 
 
-def examine(context: CheckContext, names: Sequence[str]) -> Iterator[Verdict]:
+def examine(context: CheckContext, names: Sequence[str]) -> Iterator[CheckResult]:
     for name in names:
         check = {**CHECKS, **DEEP}[name]
         found: list[Finding] = []
@@ -68,7 +68,7 @@ def examine(context: CheckContext, names: Sequence[str]) -> Iterator[Verdict]:
             incomplete = f"{error.diag.message_primary} (hint: ff_operator and pg_monitor see everything)"
         except psycopg.Error as error:
             incomplete = error.diag.message_primary or (str(error).splitlines() or ["no reason given"])[0]
-        yield Verdict(name, tuple(found), incomplete)
+        yield CheckResult(name, tuple(found), incomplete)
 
 
-__all__ = ["CHECKS", "DEEP", "Check", "CheckContext", "Finding", "Thresholds", "Verdict", "examine"]
+__all__ = ["CHECKS", "DEEP", "Check", "CheckContext", "CheckResult", "Finding", "Thresholds", "examine"]

@@ -38,7 +38,7 @@ def check(context: CheckContext) -> Iterator[Finding]:
         if dead > limits.dead_rows and dead > limits.dead_part * (dead + live):
             last = f"last vacuumed {row['vacuumed']:%Y-%m-%d %H:%M}" if row["vacuumed"] else "never vacuumed"
             yield Finding(
-                f"{name} has {dead} dead rows beside {live} live ones, {last}",
+                f"{name} has {dead} dead rows and {live} live ones, {last}",
                 "every scan reads them, and the table grows",
                 (run_sql(f"vacuum (analyze) {name}"), "pyff doctor --only horizon  # if they stay"),
             )

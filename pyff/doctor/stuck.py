@@ -7,7 +7,7 @@ from pyff.doctor.context import CheckContext, Finding, duration
 
 _READY = """
 select l.lane_id, t.now_ms - e.since_ms as late_ms,
-       exists (select from ff_v_worker w where l.lane_id = any(w.lanes) and w.alive) as attended
+       exists (select from ff_v_worker w where l.lane_id = any(w.lanes) and w.alive) as served
   from ff_v_lane l
  cross join (select ff_now_ms()) t(now_ms)
  cross join lateral (
@@ -39,7 +39,7 @@ def check(context: CheckContext) -> Iterator[Finding]:
         workers = "live workers do not claim it: do they offer the required capabilities?"
         yield Finding(
             f"work on lane {lane} has waited {duration(float(row['late_ms']))} for a worker; "
-            + (workers if row["attended"] else "no live worker serves the lane"),
+            + (workers if row["served"] else "no live worker serves the lane"),
             "it will not run",
             (
                 f"pyff ls --lane {shlex.quote(lane)} --state waiting",

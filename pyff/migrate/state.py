@@ -144,7 +144,7 @@ def require_current(conn: psycopg.Connection[Any]) -> None:
         row = conn.cursor(row_factory=tuple_row).execute(_ASK).fetchone()
     except psycopg.Error as error:
         raise _explained(error) from error
-    judge(row)
+    check_installed(row)
 
 
 async def require_current_async(conn: psycopg.AsyncConnection[Any]) -> None:
@@ -153,10 +153,12 @@ async def require_current_async(conn: psycopg.AsyncConnection[Any]) -> None:
         row = await (await conn.cursor(row_factory=tuple_row).execute(_ASK)).fetchone()
     except psycopg.Error as error:
         raise _explained(error) from error
-    judge(row)
+    check_installed(row)
 
 
-def judge(row: tuple[int | None, str | None, str | None] | None, tree: DbTree | None = None) -> None:
+def check_installed(
+    row: tuple[int | None, str | None, str | None] | None, tree: DbTree | None = None
+) -> None:
     """
     `row` is the result of `_ASK`. A newer database is accepted, because releases only add. An older one is rejected,
     and one with different functions of this or an older release.

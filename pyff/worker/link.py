@@ -89,8 +89,8 @@ class Link:
         """Detects between two calls that the session has ended, and reconnects."""
         with selectors.DefaultSelector() as selector:
             selector.register(self.connect(), selectors.EVENT_READ)
-            heard = selector.select(0)
-        if heard:
+            readable = selector.select(0)
+        if readable:
             self.call("select", {})
 
     def close_in_child(self) -> None:

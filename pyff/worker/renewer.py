@@ -127,7 +127,7 @@ class LeaseRenewer:
                 self._state.counters.renewed += 1
             elif not (run.outcome or run.paused or run.pausing):
                 log.warning(
-                    "the lease of %s is gone: %s", run.kind, kind, extra={**fields(run), "reason": kind}
+                    "the lease of %s is lost: %s", run.kind, kind, extra={**fields(run), "reason": kind}
                 )
                 run.lose(kind)
 

@@ -88,7 +88,7 @@ SUSPECTS: Final = """
           from ff_list_workers(p_namespace => %(namespace)s, p_after => %(cursor)s, p_limit => %(limit)s) w
     ), near as (
         select a.worker_instance_id as id from after a
-        union -- the list is a notify
+        union -- the list is circular
         select w.worker_instance_id
           from ff_list_workers(p_namespace => %(namespace)s,
                                p_limit => %(limit)s::int - (select count(*) from after)::int) w

@@ -1,4 +1,4 @@
-"""Values to payloads and back, by their types."""
+"""Conversion of values to payloads and back, by their types."""
 
 import dataclasses
 import datetime as dt
@@ -247,7 +247,7 @@ def test_models_of_other_libraries_are_read_and_written_by_them(value):
 
 
 class Aliased(pydantic.BaseModel):
-    """As they are where the JSON of others is in camel case."""
+    """Aliases, for JSON in camel case."""
 
     model_config = pydantic.ConfigDict(extra="forbid")
     order_id: int = pydantic.Field(alias="orderId")
@@ -270,7 +270,7 @@ def test_a_model_with_other_names_in_json_comes_back_too():
 
 
 def test_a_type_of_ones_own_that_cannot_read_or_write_a_value_says_so():
-    """Not with whatever its functions raise: a payload that does not fit is not tried again."""
+    """An exception of its functions is a DecodeError: such a payload is not retried."""
 
     class Odd:
         pass

@@ -250,7 +250,7 @@ def test_a_signal_outlives_a_later_failure_and_is_not_asked_for_again(app, engin
 
 
 def test_a_signal_outlives_a_failure_before_the_task_gets_to_its_wait_again(app, engine, db):
-    """Whoever sent it was told that it arrived, and is not asked twice."""
+    """The sender got the outcome accepted, and sends it only once."""
     tokens, runs = [], []
 
     @app.task(retry=NOW)
@@ -300,7 +300,7 @@ def test_a_signal_that_came_before_the_wait_counts(app, engine, db):
 
 
 def test_an_answer_that_was_recorded_is_not_recorded_again(app, engine, db):
-    """Whatever limits there are now: it was within them when it came."""
+    """Later limits do not matter: the signal was within the limits when it arrived."""
     tokens: list[Token] = []
 
     @app.task()
@@ -405,14 +405,14 @@ def test_a_pause_passes_through_except_exception(app, engine, db):
         try:
             return ctx.wait("approval").name
         except Exception:
-            return "swallowed"
+            return "caught"
 
     @app.task()
     def worse(ctx: Ctx) -> str:
         try:
             return ctx.wait("approval").name
         except BaseException:
-            return "swallowed"
+            return "caught"
 
     handles = [careless.enqueue(), worse.enqueue()]
     drain(app, db)
@@ -532,8 +532,8 @@ def test_a_retry_finds_the_children_of_the_first_attempt(app, db):
     assert ran == [7]
 
 
-def test_a_stale_worker_spawns_nobody(app, engine, db):
-    """Neither a child, nor a flow, nor itself into one."""
+def test_a_stale_worker_spawns_no_child(app, engine, db):
+    """It creates no child and no flow, and is added to none."""
 
     @app.task()
     def child(n: int) -> None: ...
@@ -752,7 +752,7 @@ def test_a_context_of_the_wrong_kind_is_refused(app):
         work.enqueue()
 
 
-def test_steps_are_plain_rows_for_everybody_else(app, engine, db):
+def test_steps_are_plain_rows_for_other_clients(app, engine, db):
     @app.task()
     def work(ctx: Ctx) -> None:
         ctx.step("quote", price)

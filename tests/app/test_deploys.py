@@ -1,4 +1,4 @@
-"""Work in flight while its code is replaced: what the code at hand cannot run is put off, and no signal is lost."""
+"""Work during a deployment: executions that the deployed code cannot run are put off, and no signal is lost."""
 
 import pytest
 

@@ -303,7 +303,7 @@ def test_an_engine_may_be_given_instead_of_a_connection(dsn, db):
 
 
 def test_a_result_is_waited_for_through_a_lost_connection(app, engine, db, connect):
-    """A server that restarts is not the end of the task."""
+    """A restart of the server does not end the task."""
 
     @app.task()
     def slow() -> int:

@@ -1,4 +1,4 @@
-"""What a type checker sees of tasks: a small program of a user's, under mypy --strict."""
+"""Types of tasks: a small program of a user, under mypy --strict."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What a task sees of a budget."""
+"""ctx.usage: budgets inside a task."""
 
 import threading
 
@@ -14,7 +14,7 @@ def spent(engine, budget="calls"):
 
 
 def test_a_hard_limit_is_told_to_the_task_and_nothing_is_counted(app, engine, db):
-    """The task goes on: whether it stops, and how, is its own business."""
+    """The task continues; it decides whether to stop."""
     engine.create_budget("calls", ["tokens", "usd"], [1000, 0], [600, 0])
     seen = []
 

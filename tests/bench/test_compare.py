@@ -1,4 +1,4 @@
-"""The comparison with peers: its statistics, its tables, its protocol, and one run with next to no work."""
+"""The comparison with peers: its statistics, its tables, its protocol, and one run with minimal work."""
 
 import json
 import os

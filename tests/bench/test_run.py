@@ -1,4 +1,4 @@
-"""Every command of bench/run and bench/instructions runs, with next to no work, and prints figures that make sense."""
+"""Every command of bench/run and bench/instructions runs, with minimal work, and prints plausible figures."""
 
 import importlib
 import re
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "benchmarks" / "hot-path.md"
 SHORT = ["--seconds", "1", "--rounds", "1", "--clients", "2"]
 SMALL = {
-    "admission": (["--seconds", "0.1", "--clients", "2", "--crowd", "1000"], r"ratio (\d+\.\d+)\)", 2),
+    "admission": (["--seconds", "0.1", "--clients", "2", "--parked", "1000"], r"ratio (\d+\.\d+)\)", 2),
     "budgets": (SHORT, r"clients +([1-9]\d*) +\d", 3),
     "flows": (["--flows", "3", "--only", "chains", "--only", "races"], r"p50 (\d+\.\d) ms", 2),
     "soak": (["--executions", "10000", "--retain", "0.1", "--singles", "3"], r"^ +\d+000 +([1-9]\d*) ", 10),

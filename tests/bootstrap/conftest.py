@@ -1,4 +1,4 @@
-"""A checkout of its own for every test, and a Python that only pretends, so that the shell's logic shows."""
+"""A checkout for every test, and a fake Python, to test the logic of the shell scripts."""
 
 import os
 import re
@@ -82,7 +82,7 @@ class Checkout:
         return message
 
     def done(self) -> list[str]:
-        """What was asked of Python since the last look: venv, pip."""
+        """The calls of the fake Python since the last check: venv, pip."""
         asked = self.log.read_text().splitlines() if self.log.exists() else []
         self.log.write_text("")
         return [line.split()[0] for line in asked]
@@ -104,7 +104,7 @@ def checkout(tmp_path: Path, fake_python: Path) -> Checkout:
 
 @pytest.fixture
 def python_that(tmp_path: Path) -> Callable[..., Path]:
-    """A real Python that believes something wrong about itself."""
+    """A real Python that reports wrong facts about itself."""
 
     def make(name: str, belief: str) -> Path:
         python = tmp_path / "other" / name

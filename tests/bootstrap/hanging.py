@@ -12,7 +12,7 @@ def test_that_never_ends(tmp_path: Path) -> None:
         ready = Path(os.environ["HANGING_READY"])
         written = ready.with_suffix(".new")
         written.write_text(connection.info.host)
-        written.rename(ready)  # whoever sees the file reads all of it
+        written.rename(ready)  # a reader that sees the file reads all of it
         time.sleep(600)
 
 

@@ -1,4 +1,4 @@
-"""requirements/venv.sh: what it does when, and what it says when it cannot."""
+"""requirements/venv.sh: what it installs when, and its error messages."""
 
 import os
 import shutil
@@ -129,7 +129,7 @@ def test_a_wheelhouse_is_the_only_source_if_there_is_one(checkout):
 
 @pytest.fixture
 def gate(tmp_path) -> Path:
-    """pip waits here until somebody writes into it."""
+    """pip waits here until the test writes into it."""
     path = tmp_path / "gate"
     os.mkfifo(path)
     return path
@@ -142,7 +142,7 @@ def wait_for_pip(checkout, times: int = 1) -> None:
         time.sleep(0.01)
 
 
-def test_an_installation_killed_half_way_is_begun_afresh(checkout, gate):
+def test_a_killed_installation_starts_over(checkout, gate):
     run = checkout.start("demo", FAKE_GATE=str(gate))
     wait_for_pip(checkout)
     os.killpg(run.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Short ways to budgets and what they hold."""
+"""Helpers for the tests of budgets."""
 
 from typing import Any
 

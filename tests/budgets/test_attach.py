@@ -7,7 +7,7 @@ import pytest
 from tests.budgets.support import attach, budget, detach, report
 from tests.sql import claim, create, execution, one, refused, table, take, violations
 
-NOBODY = "{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07"
+UNKNOWN_ID = "{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07"
 NO_FLOW = uuid.UUID("018f3a2e-7b6c-7d1e-9f00-aabbccddee07")
 
 
@@ -20,7 +20,7 @@ def on_flow(db, flow):
 
 
 def park(db, execution_id):
-    """As a claim leaves what it may not hand out."""
+    """Parks an execution as a claim does."""
     db.execute(
         """update ff_execution set state = 'budget', ready_in = null, due_at_ms = ff__max_time_ms(),
                                    blocked_budget_id = budget_ids[1]
@@ -67,12 +67,12 @@ def test_the_order_of_refusals_when_attaching(db):
     with refused("invalid_execution_id"):
         attach(db, "no", execution_id="x")
     with refused("budget_not_found") as refusal:
-        attach(db, "no", execution_id=NOBODY)
+        attach(db, "no", execution_id=UNKNOWN_ID)
     assert refusal.detail["budget_id"] == "no"
     with refused("budget_not_found"):
         attach(db, "no", flow_id=NO_FLOW)
     with refused("execution_not_found"):
-        attach(db, execution_id=NOBODY)
+        attach(db, execution_id=UNKNOWN_ID)
     number = int(eid[4 : eid.index("}")])
     with refused("execution_not_found"):
         attach(db, execution_id=eid.replace(f"{{fp:{number}}}", f"{{fp:{(number + 1) % 256}}}"))
@@ -104,7 +104,7 @@ def test_detaching_refuses_targets_that_are_not_there(db):
     with refused("invalid_execution_id"):
         detach(db, execution_id="x")
     with refused("execution_not_found"):
-        detach(db, execution_id=NOBODY)
+        detach(db, execution_id=UNKNOWN_ID)
     with refused("flow_not_found"):
         detach(db, flow_id=NO_FLOW)
 

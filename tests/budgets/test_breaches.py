@@ -17,7 +17,7 @@ def breach(db, action, *executions, budget_id="b"):
 
 
 def scene(db, clock):
-    """One execution in every way of not being over, and one that is; with a live lease first."""
+    """One execution in each state that is not terminal, and one that has ended; the first has a live lease."""
     running = create(db, "a")
     handle = take(db, "a", lease_ttl_ms=10**6)["handle"]
     lapsed, revoked, paused = create(db, "b"), create(db, "c"), create(db, "d")

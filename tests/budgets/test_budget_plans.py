@@ -1,4 +1,4 @@
-"""Usage and its sweeps read the rows they want and no others, whatever else is there."""
+"""Usage and its sweeps read only the rows they need, whatever other rows exist."""
 
 from tests.budgets.support import attach, budget, report, spend
 from tests.catalogue.test_plans import explained, wasted  # noqa: F401
@@ -7,7 +7,7 @@ from tests.sql import create, one, rows
 MANY = 200
 
 
-def crowd(db, clock):
+def many_rows(db, clock):
     """Many budgets with usage, keys and ledgers, and many executions that ended, run or wait: those that wait."""
     clock.freeze()
     ids = [
@@ -33,7 +33,7 @@ def crowd(db, clock):
 def test_reports_spends_and_releases_read_one_budget(db, clock, explained):  # noqa: F811
     budget(db, dimensions=["cents", "tokens"], hard_limits=[100, 100], soft_limits=[0, 0])
     spend(db, create(db), {"cents": 1, "tokens": 1, "new": 1}, "first")  # planned on next to nothing
-    ids = crowd(db, clock)
+    ids = many_rows(db, clock)
     deltas = {"cents": 1, "tokens": 2}
     for function, args in (
         ("ff_report_usage_admin", {"deltas": deltas, "dedup_key": "k"}),
@@ -52,7 +52,7 @@ def test_reports_spends_and_releases_read_one_budget(db, clock, explained):  # n
 def test_the_sweeps_read_what_is_due(db, clock, explained):  # noqa: F811
     for name in ("budget_breaches", "budget_resets", "terminal_spend"):
         one(db, f"ff_sweep_{name}")
-    ids = crowd(db, clock)
+    ids = many_rows(db, clock)
     budget(db, on_hard_limit="cancel_pending", reset_interval_ms=1000, release_on_terminal=True)
     for eid in ids[-3:]:
         attach(db, execution_id=eid)

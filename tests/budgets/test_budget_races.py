@@ -42,7 +42,7 @@ def together(count, work):
 
 
 def persistently(call, *args, **named):
-    """Again, until it could be serialized. A deadlock is never tried again: there must be none."""
+    """Repeats the call after serialization failures. A deadlock is not retried: there must be none."""
     while True:
         try:
             return call(*args, **named)
@@ -121,7 +121,7 @@ def test_one_definition_from_many_clients_is_made_once(db, connect):
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_spends_releases_resets_and_sweeps_at_once_stay_exact(db, connect, level):
-    """No deadlock, no half report; what is left is what the ledger and the last period say."""
+    """No deadlock, no partial report; the usage equals the ledger and the last period."""
     rounds = 40 if level == "read committed" else 12
     budget(db, hard_limits=[0], soft_limits=[0], release_on_terminal=True)
     ended = [create(db) for _ in range(4)]
@@ -154,8 +154,8 @@ def test_spends_releases_resets_and_sweeps_at_once_stay_exact(db, connect, level
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
 @pytest.mark.parametrize("change", ["reset", "report", "new dimension", "raised", "same key"])
-def test_whoever_cannot_see_what_happened_must_try_again(db, connect, level, change):
-    """A transaction that began before a change of the budget does not act on what it knew."""
+def test_a_caller_with_an_old_snapshot_must_retry(db, connect, level, change):
+    """A transaction that began before a change of the budget does not use its old snapshot."""
     budget(db)
     report(db, 60)
     late = connect(autocommit=False)
@@ -232,7 +232,7 @@ def test_sweeps_pass_over_what_is_busy(db, connect, clock):
     holder.rollback()
     holder.execute("select from ff_budget_breach for update")
     assert sweep(db, "budget_breaches") == (0, 0, False)
-    assert sweep(db, "budget_resets") == (0, 0, False)  # somebody is cancelling on its account
+    assert sweep(db, "budget_resets") == (0, 0, False)  # another transaction cancels work attached to it
     holder.rollback()
     holder.execute("select from ff_execution where execution_id = %s for update", [eid[-36:]])
     assert sweep(db, "budget_breaches") == (1, 0, False)

@@ -1,4 +1,4 @@
-"""Giving back: ff_release_budget, resets, and the spend of executions that have ended."""
+"""Releases: ff_release_budget, resets, and the spend of executions that have ended."""
 
 import pytest
 
@@ -157,7 +157,7 @@ def test_the_spend_of_what_has_ended_is_given_back_if_the_budget_says_so(db):
     assert used(db) == {"calls": 0, "tokens": 25}
     assert used(db, "keeps") == {"calls": 1, "tokens": 35}
     assert sweep(db, "terminal_spend") == (0, 0, False)
-    # Whoever spends for it afterwards holds nothing either.
+    # A later spend for it holds nothing either.
     spend(db, eid, 3, "late")
     assert sweep(db, "terminal_spend") == (1, 0, False)
     assert used(db)["tokens"] == 25

@@ -1,4 +1,4 @@
-"""ff_report_usage, ff_report_usage_admin and ff_record_spend: one body, three ways in."""
+"""ff_report_usage, ff_report_usage_admin and ff_record_spend: one body, three functions."""
 
 import uuid
 
@@ -8,7 +8,7 @@ from tests.budgets.support import breaches, budget, ledger, report, spend, statu
 from tests.sql import create, one, refused, table, take, violations
 
 DAY = 86_400_000
-NOBODY = "{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07"
+UNKNOWN_ID = "{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07"
 OK = {
     "outcome": "ok",
     "applied": True,
@@ -32,7 +32,7 @@ def verbs(db):
             db, "ff_report_usage", handle=handle, budget_id="b", deltas=deltas, dedup_key=key
         ),
         "ff_report_usage_admin": lambda deltas, key: report(db, deltas, dedup_key=key),
-        "ff_record_spend": lambda deltas, key: spend(db, NOBODY, deltas, key),
+        "ff_record_spend": lambda deltas, key: spend(db, UNKNOWN_ID, deltas, key),
     }
 
 
@@ -155,18 +155,18 @@ def test_a_spend_names_an_execution_and_needs_a_key(db):
     budget(db)
     for key in (None, ""):
         with refused("invalid_input") as refusal:
-            spend(db, NOBODY, 1, key)
+            spend(db, UNKNOWN_ID, 1, key)
         assert refusal.detail["arg"] == "p_idempotency_key"
     with refused("invalid_input") as refusal:
-        spend(db, NOBODY, 1, "x" * 513)
+        spend(db, UNKNOWN_ID, 1, "x" * 513)
     assert refusal.detail["arg"] == "p_idempotency_key"
     with refused("invalid_execution_id"):
         spend(db, "x", 1, "k")
     with refused("invalid_input"):
         spend(db, None, 1, "k")
     with refused("budget_not_found"):
-        spend(db, NOBODY, 1, "k", budget_id="no")
-    assert spend(db, NOBODY, 1, "x" * 512) == OK
+        spend(db, UNKNOWN_ID, 1, "k", budget_id="no")
+    assert spend(db, UNKNOWN_ID, 1, "x" * 512) == OK
 
 
 def test_keys_of_512_bytes_are_taken_and_none_is_none(db):

@@ -24,8 +24,8 @@ FUNCTIONS = sorted(
 )
 
 MEGABYTE = "x" * 1_000_000
-SOMEBODY = uuid.UUID("018f3a2e-7b6c-7d1e-9f00-aabbccddee07")
-UNKNOWN = f"{{fp:7}}:{SOMEBODY}"
+SOME_ID = uuid.UUID("018f3a2e-7b6c-7d1e-9f00-aabbccddee07")
+UNKNOWN = f"{{fp:7}}:{SOME_ID}"
 
 # What no argument of that type may break on, whatever it means.
 BAD = {
@@ -54,7 +54,7 @@ BAD = {
     "int2": [None, 0, -1, 2**15 - 1, -(2**15)],
     "int8": [None, 0, -1, 1, 86_400_001, 2**53, 2**63 - 1, -(2**63)],
     "float8": [None, 0.0, -1.0, float("nan"), float("inf"), 1e308],
-    "uuid": [None, uuid.UUID(int=0), uuid.UUID(int=2**128 - 1), SOMEBODY],
+    "uuid": [None, uuid.UUID(int=0), uuid.UUID(int=2**128 - 1), SOME_ID],
     "bool": [None, True, False],
     "bytea": [None, b"", b"\x00\xff", MEGABYTE.encode()],
     "jsonb": [
@@ -94,7 +94,7 @@ BAD = {
     ],
     "_int4": [None, [], [None], [-1], [2**31 - 1] * 10_001],
     "_int8": [None, [], [None], [-1], [2**63 - 1] * 10_001],
-    "_uuid": [None, [], [None], [SOMEBODY], [SOMEBODY] * 10_001],
+    "_uuid": [None, [], [None], [SOME_ID], [SOME_ID] * 10_001],
     "_bytea": [None, [], [None], [b""], [b"x"] * 10_001],
     "_jsonb": [None, [], [None], [Jsonb(None)]],
 }
@@ -103,41 +103,41 @@ BAD = {
 CLOSE = {
     "p_execution_id": [
         UNKNOWN,
-        f"{{fp:8}}:{SOMEBODY}",
-        f"{{fp:256}}:{SOMEBODY}",
-        f"{{fp:07}}:{SOMEBODY}",
-        f"{{fp:-1}}:{SOMEBODY}",
-        f"{{fp:99999999999999999999}}:{SOMEBODY}",
-        f"{{fp:}}:{SOMEBODY}",
-        f"{{fp:7}}:{SOMEBODY}\n",
-        f" {{fp:7}}:{SOMEBODY}",
-        f"{{fp:7}}:{SOMEBODY.hex}",
-        f"{{fp:7}}:{str(SOMEBODY)[:-1]}g",
-        f"{{fp:٧}}:{SOMEBODY}",
-        str(SOMEBODY),
+        f"{{fp:8}}:{SOME_ID}",
+        f"{{fp:256}}:{SOME_ID}",
+        f"{{fp:07}}:{SOME_ID}",
+        f"{{fp:-1}}:{SOME_ID}",
+        f"{{fp:99999999999999999999}}:{SOME_ID}",
+        f"{{fp:}}:{SOME_ID}",
+        f"{{fp:7}}:{SOME_ID}\n",
+        f" {{fp:7}}:{SOME_ID}",
+        f"{{fp:7}}:{SOME_ID.hex}",
+        f"{{fp:7}}:{str(SOME_ID)[:-1]}g",
+        f"{{fp:٧}}:{SOME_ID}",
+        str(SOME_ID),
     ],
     "p_handle": [
-        f"ff1.{SOMEBODY}.{SOMEBODY}.{SOMEBODY}.7.0.1",
-        f"ff1.{SOMEBODY}.{SOMEBODY}.{SOMEBODY}.7.0.9223372036854775808",
-        f"ff1.{SOMEBODY}.{SOMEBODY}.{SOMEBODY}.7.2147483648.1",
-        f"ff1.{SOMEBODY}.{SOMEBODY}.{SOMEBODY}.256.0.1",
-        f"ff1.{SOMEBODY}.{SOMEBODY}.{SOMEBODY}.7.0.1.1",
-        f"ff1.{SOMEBODY}.{SOMEBODY}.{SOMEBODY}.7.0",
-        f"ff1.{SOMEBODY}.{SOMEBODY}.{str(SOMEBODY)[:-1]}g.7.0.1",
-        f"ff1.{SOMEBODY}.{SOMEBODY}.{SOMEBODY}.7.-1.1",
-        f"ff1.{SOMEBODY}.{SOMEBODY}.{SOMEBODY}.7.0.1\n",
-        f"ff1.{SOMEBODY}.{SOMEBODY}.{SOMEBODY}.٧.0.1",
-        f"ff2.{SOMEBODY}.{SOMEBODY}.{SOMEBODY}.7.0.1",
+        f"ff1.{SOME_ID}.{SOME_ID}.{SOME_ID}.7.0.1",
+        f"ff1.{SOME_ID}.{SOME_ID}.{SOME_ID}.7.0.9223372036854775808",
+        f"ff1.{SOME_ID}.{SOME_ID}.{SOME_ID}.7.2147483648.1",
+        f"ff1.{SOME_ID}.{SOME_ID}.{SOME_ID}.256.0.1",
+        f"ff1.{SOME_ID}.{SOME_ID}.{SOME_ID}.7.0.1.1",
+        f"ff1.{SOME_ID}.{SOME_ID}.{SOME_ID}.7.0",
+        f"ff1.{SOME_ID}.{SOME_ID}.{str(SOME_ID)[:-1]}g.7.0.1",
+        f"ff1.{SOME_ID}.{SOME_ID}.{SOME_ID}.7.-1.1",
+        f"ff1.{SOME_ID}.{SOME_ID}.{SOME_ID}.7.0.1\n",
+        f"ff1.{SOME_ID}.{SOME_ID}.{SOME_ID}.٧.0.1",
+        f"ff2.{SOME_ID}.{SOME_ID}.{SOME_ID}.7.0.1",
     ],
     "p_after": [
-        f"1-{SOMEBODY}",
-        f"-{SOMEBODY}",
-        f"--1-{SOMEBODY}",
-        f"9223372036854775808-{SOMEBODY}",
-        f"٧-{SOMEBODY}",
-        f"1-{str(SOMEBODY)[:-1]}g",
-        f"1-{str(SOMEBODY).replace('-', 'a')}",
-        f"1-{SOMEBODY}\n",
+        f"1-{SOME_ID}",
+        f"-{SOME_ID}",
+        f"--1-{SOME_ID}",
+        f"9223372036854775808-{SOME_ID}",
+        f"٧-{SOME_ID}",
+        f"1-{str(SOME_ID)[:-1]}g",
+        f"1-{str(SOME_ID).replace('-', 'a')}",
+        f"1-{SOME_ID}\n",
         "7 default",
         "7 defaultx",
         "99999999999 x",
@@ -266,8 +266,8 @@ CLOSE = {
             [{"key": MEGABYTE}],
             [{"key": "a", "waitpoint_id": "not a uuid"}],
             [{"key": "a", "waitpoint_id": "{018f3a2e7b6c7d1e9f00aabbccddee07}"}],
-            [{"key": "a", "waitpoint_id": str(SOMEBODY)}],
-            [{"use_pending": str(SOMEBODY)}],
+            [{"key": "a", "waitpoint_id": str(SOME_ID)}],
+            [{"use_pending": str(SOME_ID)}],
             [{"use_pending": {}}],
             [{"key": "a"}] * 5000,
         )
@@ -391,7 +391,7 @@ CLOSE = {
 
 
 def close(argument):
-    """What is close to right for an argument: by name and type, else by name."""
+    """Nearly valid values of an argument: by name and type, else by name."""
     return CLOSE.get(f"{argument['name']}:{argument['type']}", CLOSE.get(argument["name"], []))
 
 
@@ -444,7 +444,7 @@ PLAUSIBLE_OF_TYPE = {
     "text": "x",
     "int4": 1,
     "int8": 1000,
-    "uuid": SOMEBODY,
+    "uuid": SOME_ID,
     "bool": False,
     "bytea": b"x",
     "float8": 0.5,
@@ -637,7 +637,7 @@ class Scene:
         return self.queries[function, names]
 
     def plausible(self, argument, known):
-        """A value that belongs to the scene; known ones first."""
+        """A value from the test's rows; known ones first."""
         name = argument["name"]
         if name in known and (name != "p_policy" or argument["type"] == "text"):
             return known[name]

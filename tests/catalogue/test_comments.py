@@ -1,4 +1,4 @@
-"""What a DBA reads with \\d+: every column of a table or view says what it holds."""
+"""Every column of a table or view has a COMMENT, which \\d+ shows."""
 
 from tests.sql import table
 

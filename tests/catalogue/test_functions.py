@@ -1,4 +1,4 @@
-"""What the catalogue says about every function: documented, pinned, granted to the right roles, honest on errors."""
+"""Every function in the catalogue: documented, with its search_path, the right grants, and all errors listed."""
 
 import re
 from pathlib import Path
@@ -40,7 +40,7 @@ def helpers(db):
 
 
 def test_every_function_is_defined_in_one_file_and_a_public_one_in_that_of_its_name(db):
-    """Beside a public function stand only helpers."""
+    """The other functions of a file of a public function are helpers."""
     defined = {
         path: re.findall(
             r"^create or replace (?:function|procedure|view) (\w+)", path.read_text(), re.MULTILINE
@@ -138,21 +138,21 @@ def test_no_body_depends_on_how_its_caller_reads_backslashes(db):
         assert "\\" not in re.sub(r"\bE'(?:[^'\\]|\\.)*'", "", function["prosrc"]), function["name"]
 
 
-def test_nobody_may_call_a_function_who_is_not_named_in_the_grants(db):
+def test_only_the_granted_roles_may_call_a_function(db):
     query = "select has_function_privilege(%s, %s::regprocedure, 'execute') as may"
     assert set(MAY_CALL) == {f["name"] for f in public(db)}
     for function in public(db):
         allowed = {r for r in ROLES if table(db, query, r, function["signature"])[0]["may"]}
         assert allowed == MAY_CALL[function["name"]], function["name"]
     for function in table(db, FUNCTIONS):
-        # A NULL acl would be PostgreSQL's default: everybody may.
+        # A NULL acl would be PostgreSQL's default: granted to PUBLIC.
         assert function["proacl"] is not None, function["name"]
         assert not any(entry.startswith("=") for entry in str(function["proacl"]).strip("{}").split(",")), (
             function["name"]
         )
 
 
-def test_helpers_are_granted_to_nobody(db):
+def test_helpers_are_granted_to_no_role(db):
     query = "select has_function_privilege(%s, %s::regprocedure, 'execute') as may"
     for function in helpers(db):
         assert not [r for r in ROLES if table(db, query, r, function["signature"])[0]["may"]], function[
@@ -229,7 +229,7 @@ NOT_RAISED = {
     "ff_claim_from_resume_grant": {"grant_already_exists"},
     "ff_claim_resumed_execution": {"use_claim_resumed_execution"},
     "ff_deliver_approval_signal": {"invalid_source_type", "signal_limit_exceeded"},
-    # The single body is called for handles that were judged good.
+    # The single body is called for handles that passed the check.
     "ff_complete_many": {
         "invalid_execution_id",
         "execution_not_found",

@@ -1,4 +1,4 @@
-"""db/README.md, the map of db: what it names exists, and what exists is on it."""
+"""db/README.md, the map of db: the objects it names exist, and it names all tables."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The statements inside the hot functions read the rows they want and no others, however stale the statistics are."""
+"""The statements inside the hot functions read only the rows they need, even with stale statistics."""
 
 import json
 import re
@@ -55,7 +55,7 @@ def nodes(plan):
 
 
 def wasted(plans):
-    """Nodes over the engine's tables that scanned them, or read rows and threw them away."""
+    """Plan nodes that scanned a table of the engine, or discarded rows that they read."""
     for plan in plans:
         for node in nodes(plan["Plan"]):
             table_name = node.get("Relation Name", "")
@@ -69,14 +69,14 @@ def wasted(plans):
 
 
 def hollow(db):
-    """Statistics over pages of rows that nobody committed: any number of rows is then taken for one."""
+    """Statistics over pages of uncommitted rows: the planner then estimates any number of rows as one."""
     with db.transaction(force_rollback=True):
         rows(db, "ff_create_executions", lane_id="default", payloads=[b""] * MANY)
         rows(db, "ff_claim_many", lane_id="default", worker_id="w", worker_instance_id="w-1", limit=MANY)
     db.execute("analyze")
 
 
-def crowd(db, clock):
+def many_rows(db, clock):
     """A lane with many executions in every state that a claim must not read."""
     clock.freeze()
     for _ in range(3):
@@ -110,7 +110,7 @@ def crowd(db, clock):
 
 def test_a_create_a_claim_a_renewal_and_a_completion_read_only_what_they_want(db, clock, explained):
     hollow(db)
-    crowd(db, clock)
+    many_rows(db, clock)
     plans = []
     _, ran = explained("ff_create_execution", lane_id="default")
     plans += ran
@@ -131,7 +131,7 @@ def test_a_create_a_claim_a_renewal_and_a_completion_read_only_what_they_want(db
 @pytest.mark.parametrize("capabilities", [[], ["arm"], ["gpu"]])
 def test_a_batch_reads_only_what_it_wants(db, clock, explained, capabilities):
     hollow(db)
-    crowd(db, clock)
+    many_rows(db, clock)
     worker = {"worker_id": "w", "worker_instance_id": "w-1", "capabilities": capabilities}
     plans = []
     _, ran = explained("ff_create_executions", lane_id="default", payloads=[b""] * 10)
@@ -206,7 +206,7 @@ def test_a_batch_that_was_planned_while_the_tables_were_small_reads_no_more_late
     db.execute("analyze ff_execution, ff_attempt_past, ff_event_log")
     for function in ("ff_renew_many", "ff_complete_many"):
         rows(db, function, handles=[r["handle"] for r in small])
-    crowd(db, clock)
+    many_rows(db, clock)
     found, plans = explained("ff_claim_many", lane_id="default", limit=10, **worker)
     for function in ("ff_renew_many", "ff_complete_many"):
         plans += explained(function, handles=[r["handle"] for r in found])[1]
@@ -218,7 +218,7 @@ def test_a_batch_that_was_planned_while_the_tables_were_small_reads_no_more_late
 
 
 def test_what_is_due_is_found_without_reading_what_is_not(db, clock, explained):
-    crowd(db, clock)
+    many_rows(db, clock)
     leased = table(
         db,
         "select ff__encode_handle(partition_key, execution_id, current_attempt_index, lease_id,"
@@ -233,7 +233,7 @@ def test_what_is_due_is_found_without_reading_what_is_not(db, clock, explained):
 
 def test_the_leases_of_a_worker_are_found_without_reading_what_has_ended_or_is_ready(db, clock, explained):
     hollow(db)
-    crowd(db, clock)
+    many_rows(db, clock)
     (row,), plans = explained("ff_mark_worker_dead", worker_instance_id="w-1", revoke_leases=True)
     assert row["leases_revoked"] == MANY
     (plan,) = [plan for plan in plans if "order by c.execution_id" in plan["Query Text"]]
@@ -242,9 +242,9 @@ def test_the_leases_of_a_worker_are_found_without_reading_what_has_ended_or_is_r
     assert list(wasted([p for p in plans if p is not plan])) == []
 
 
-def limited_crowd(db, clock):
+def many_limited_rows(db, clock):
     """A policy with many that run and two hundred slots left, a full one with many that are parked, and a budget."""
-    crowd(db, clock)
+    many_rows(db, clock)
     worker = {"worker_id": "w", "worker_instance_id": "w-1"}
     one(db, "ff_create_quota_policy", quota_policy_id="q", max_concurrent=200)
     one(db, "ff_create_quota_policy", quota_policy_id="full", max_concurrent=1)
@@ -267,7 +267,7 @@ def limited_crowd(db, clock):
 
 
 def test_claims_of_work_that_needs_admission_read_only_what_they_want(db, clock, explained):
-    limited_crowd(db, clock)
+    many_limited_rows(db, clock)
     worker = {"worker_id": "w", "worker_instance_id": "w-1"}
     plans = []
     (row,), ran = explained("ff_claim", lane_id="limited", **worker)
@@ -288,7 +288,7 @@ def test_claims_of_work_that_needs_admission_read_only_what_they_want(db, clock,
 
 
 def test_admission_and_its_sweep_read_only_what_they_want(db, clock, explained):
-    limited_crowd(db, clock)
+    many_limited_rows(db, clock)
     plans = []
     eid = create(db)
     for function, args in (
@@ -304,7 +304,7 @@ def test_admission_and_its_sweep_read_only_what_they_want(db, clock, explained):
 
 
 def test_a_plain_execution_sits_in_the_primary_key_and_one_more_index(db, connect):
-    """Entries in each index after a whole life: none but the primary key and retention."""
+    """Index entries after the life of an execution: only the primary key and retention."""
     db.execute("create extension if not exists pgstattuple")
     create(db)
     query = """

@@ -1,4 +1,4 @@
-"""plpgsql_check, where the server has it: no error, no warning, nothing unused."""
+"""plpgsql_check, if the server has it: no errors, no warnings, nothing unused."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The engine in a schema of its own, used by a login that has nothing but one of its roles."""
+"""The engine in a schema other than public, used by a login with one of its roles only."""
 
 import psycopg
 import pytest

@@ -1,4 +1,4 @@
-"""What the catalogue says about every view: documented, granted to those who may read, without secrets."""
+"""Every view in the catalogue: documented, granted to the reading roles, without secrets."""
 
 import re
 from pathlib import Path
@@ -36,7 +36,7 @@ COLUMNS = """
      where c.relnamespace = current_schema()::regnamespace and c.relname like 'ff\\_v\\_%%' and c.relkind = 'v'
 """
 
-# What would let somebody act for another, or is the user's own content, which has functions of its own.
+# Secrets, and the user's own content, which other functions return.
 SECRET = re.compile(r"secret|token|hmac|hash|handle|lease_id|payload$|result$|kid$|fingerprint|idempotency")
 
 

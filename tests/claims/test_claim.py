@@ -1,8 +1,20 @@
-"""ff_claim: who gets what, in which order, and what time does on the way."""
+"""ff_claim: which work it returns, in which order, and the time-based transitions that it applies."""
 
 import pytest
 
-from tests.sql import claim, create, events, execution, one, refused, rows, rung, table, take, violations
+from tests.sql import (
+    claim,
+    create,
+    events,
+    execution,
+    notifications,
+    one,
+    refused,
+    rows,
+    table,
+    take,
+    violations,
+)
 
 CLAIM = {"lane_id": "default", "worker_id": "w", "worker_instance_id": "w1"}
 
@@ -303,7 +315,7 @@ def test_an_attempt_that_took_too_long_is_retried_by_its_policy_and_then_expires
     assert violations(db) == []
 
 
-def test_more_overdue_rows_than_one_claim_heals_are_left_for_the_next(db, clock):
+def test_more_overdue_rows_than_one_claim_processes_are_left_for_the_next(db, clock):
     now = clock.freeze()
     for _ in range(70):
         create(db, deadline_at_ms=now + 10)
@@ -316,23 +328,23 @@ def test_more_overdue_rows_than_one_claim_heals_are_left_for_the_next(db, clock)
 
 
 @pytest.mark.own_session("LISTEN")
-def test_an_empty_claim_arms_the_lane_and_the_next_submission_rings_once(db, connect):
+def test_an_empty_claim_arms_the_lane_and_the_next_submission_notifies_once(db, connect):
     create(db)
     take(db)
     listener = connect()
     listener.execute("listen ff_lane")
     create(db)
-    assert rung(listener) == []
+    assert notifications(listener) == []
     take(db)
     assert claim(db) is None
     create(db)
     create(db)
-    assert rung(listener) == [("ff_lane", "default")]
+    assert notifications(listener) == [("ff_lane", "default")]
 
 
 @pytest.mark.own_session("LISTEN")
 @pytest.mark.parametrize("function", ["ff_create_execution", "ff_create_executions"])
-def test_the_first_submission_to_a_new_lane_rings_once(db, connect, function):
+def test_the_first_submission_to_a_new_lane_notifies_once(db, connect, function):
     """A worker may wait for a lane before it exists: its empty claim has no row to arm."""
     assert claim(db) is None
     listener = connect()
@@ -345,7 +357,7 @@ def test_the_first_submission_to_a_new_lane_rings_once(db, connect, function):
 
 
 @pytest.mark.own_session("LISTEN")
-def test_no_doorbell_rings_while_notify_is_off(db, connect):
+def test_no_channel_is_notified_while_notify_is_off(db, connect):
     create(db)
     take(db)
     assert claim(db) is None
@@ -353,4 +365,4 @@ def test_no_doorbell_rings_while_notify_is_off(db, connect):
     listener = connect()
     listener.execute("listen ff_lane")
     create(db)
-    assert rung(listener) == []
+    assert notifications(listener) == []

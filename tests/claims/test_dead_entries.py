@@ -243,12 +243,62 @@ def test_an_execution_is_handed_out_once_whatever_came_between(db, clock, held, 
     assert violations(db) == []
 
 
+MOVE = "select ff__move_start(array(select q.queue_id from ff_queue q))"
+
+
+def pages_read(conn):
+    """By a claim that finds nothing."""
+    query = "explain (analyze, buffers, format json) select * from ff_claim(%s, 'w', 'w-1')"
+    (plan,) = conn.execute(query, ["default"]).fetchone()
+    return plan[0]["Plan"]["Shared Hit Blocks"] + plan[0]["Plan"]["Shared Read Blocks"]
+
+
+@pytest.mark.read_committed("the points do not move in a transaction")
+def test_an_empty_claim_does_not_read_the_leases_of_what_has_ended(db, clock, held):
+    work_off(db, MANY)
+    clock.advance(60_000)
+    drain(db)
+    for _ in range(2):
+        db.execute(MOVE)
+    few = pages_read(db)
+    db.execute("update ff_queue set start_due_ms = 0")
+    assert pages_read(db) > few + MANY / 10
+    assert violations(db) == []
+
+
+@BOTH
+def test_what_is_due_in_an_open_transaction_is_found_after_its_commit(db, connect, clock, held, function):
+    """However often the points have moved meanwhile."""
+    slow = connect(autocommit=False)
+    delayed = create(slow, delay_ms=10)
+    for _ in range(3):
+        clock.advance(10_000)
+        db.execute(MOVE)
+    later = create(db)
+    slow.commit()
+    assert [eid for eid in drain(db, function) if eid in (delayed, later)] == [delayed, later]
+
+
+@BOTH
+def test_what_became_due_while_the_clock_was_behind_is_found_when_it_is_right(db, clock, held, function):
+    for _ in range(3):
+        clock.advance(10_000)
+        db.execute(MOVE)
+    drain(db, function)
+    clock.advance(-HOUR)
+    delayed = create(db, delay_ms=10)
+    clock.advance(2 * HOUR)
+    create(db)
+    assert delayed in drain(db, function)
+    assert violations(db) == []
+
+
 def test_after_a_rebase_no_turn_is_too_low(db, connect):
     """The turns of a copy may be behind its rows: sequences are not replicated logically."""
     for _ in range(3):
         create(db)
         take(db)
-        db.execute("select ff__move_start(array(select queue_id from ff_queue))")
+        db.execute(MOVE)
     db.execute("alter sequence ff_turn_seq restart")
     one(db, "ff_rebase_events")
     eid = create(db)

@@ -1,4 +1,4 @@
-"""Many rows due at once: each kind gets its share of one call, and heals are bounded."""
+"""Many rows due at once: one call processes some of each kind, and a bounded number in total."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_delays_that_ended_do_not_hide_a_lapsed_lease(db, clock, policy, functio
     assert len(left) == 401 - held  # a claim changes what it hands out, and nothing else
 
 
-def test_a_claim_of_many_heals_as_much_as_a_claim_and_goes_on(db, clock):
+def test_a_claim_of_many_applies_as_many_overdue_transitions_as_a_claim(db, clock):
     clock.freeze()
     rows(db, "ff_create_executions", lane_id="default", payloads=[b""] * 64, deadline_at_ms=clock.now() + 10)
     clock.advance(10)
@@ -50,7 +50,7 @@ def test_a_claim_of_many_heals_as_much_as_a_claim_and_goes_on(db, clock):
     assert execution(db, eid)["public_state"] == "active"
 
 
-def test_a_claim_of_many_locks_no_more_than_it_heals(db, connect, clock):
+def test_a_claim_of_many_locks_no_more_rows_than_it_changes(db, connect, clock):
     clock.freeze()
     rows(db, "ff_create_executions", lane_id="default", payloads=[b""] * 200, deadline_at_ms=clock.now() + 10)
     clock.advance(10)

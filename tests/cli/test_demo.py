@@ -1,4 +1,4 @@
-"""`pyff demo` around its story: whose server it is, and what it tells programs."""
+"""`pyff demo` as a command: the server it uses, and its output for programs."""
 
 import argparse
 import re
@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pyff import demo, postgres
+from pyff import postgres
 from pyff.cli.demo import _database
+from tools import demo
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`pyff doctor`: each problem is planted for real, and found, with a way to mend it that works."""
+"""`pyff doctor`: each problem is really made, found, and fixed by the printed commands."""
 
 import os
 import re
@@ -28,19 +28,19 @@ def doctor(pyff):
         said = pyff("doctor", *chosen, *args, "--json", code=None)
         assert said.code == code, said
         found = [row for row in said.objects if row["status"] == "finding"]
-        assert all(row["what"] and row["why"] and row["mend"] for row in found)
+        assert all(row["what"] and row["why"] and row["fix"] for row in found)
         return found
 
     return run
 
 
 @pytest.fixture
-def mend(dsn, monkeypatch):
-    """Runs what a finding says, as it is."""
+def fix(dsn, monkeypatch):
+    """Runs the commands of a finding unchanged."""
     monkeypatch.setenv("PYFF_DSN", dsn)
 
     def run(finding, steps=None):
-        for step in finding["mend"][:steps]:
+        for step in finding["fix"][:steps]:
             words = shlex.split(step, comments=True)
             assert words[0] == "pyff", step
             assert main(words[1:]) == 0, step
@@ -109,15 +109,15 @@ def test_the_checks_run_without_jit(db, pyff, monkeypatch):
     assert seen == [{"jit": "off"}]
 
 
-def test_old_functions_are_found_and_mended(db, doctor, mend):
+def test_old_functions_are_found_and_fixed(db, doctor, fix):
     db.execute("update ff_schema_state set functions_sha256 = 'old', pyff_version = '0.0.9'")
     (found,) = doctor("functions")
     assert "functions differ" in found["what"]
-    mend(found)
+    fix(found)
     assert doctor("functions", code=0) == []
 
 
-def test_functions_changed_or_dropped_by_hand_are_found_and_mended(db, doctor, mend):
+def test_functions_changed_or_dropped_by_hand_are_found_and_fixed(db, doctor, fix):
     db.execute("drop function ff_list_lanes")
     db.execute("create or replace function ff_now_ms() returns bigint language sql as 'select 7::bigint'")
     gone, changed = doctor("functions")
@@ -125,25 +125,25 @@ def test_functions_changed_or_dropped_by_hand_are_found_and_mended(db, doctor, m
     assert changed["what"] == "functions were changed by hand: ff_now_ms"
     (skewed,) = doctor("clock")
     assert "ff_now_ms() is" in skewed["what"]
-    mend(changed)
+    fix(changed)
     assert doctor("functions", "clock", code=0) == []
 
 
-def test_a_missing_extension_and_one_in_a_strange_schema_are_found_and_mended(db, doctor, mend):
+def test_a_missing_extension_and_one_in_another_schema_are_found_and_fixed(db, doctor, fix):
     db.execute("drop extension pgcrypto")
     (found,) = doctor("extension")
     assert found["what"] == "the extension pgcrypto is missing"
-    mend(found)
+    fix(found)
     assert doctor("extension", code=0) == []
     db.execute("create schema away")
     db.execute("alter extension pgcrypto set schema away")
     (found,) = doctor("extension")
     assert "is in schema away, outside the path of the functions" in found["what"]
-    mend(found)
+    fix(found)
     assert doctor("extension", code=0) == []
 
 
-def test_an_extension_is_brought_back_into_a_schema_of_any_name(db, dsn, bare, mend, monkeypatch):
+def test_an_extension_is_brought_back_into_a_schema_of_any_name(db, dsn, bare, fix, monkeypatch):
     db.execute('create schema "My Jobs"')
     db.execute("create schema away")
     there = make_conninfo(dsn, options='-c search_path="My\\ Jobs"')
@@ -151,34 +151,34 @@ def test_an_extension_is_brought_back_into_a_schema_of_any_name(db, dsn, bare, m
     db.execute("alter extension pgcrypto set schema away")
     monkeypatch.setenv("PYFF_DSN", there)
     found = bare("doctor", "--only", "extension", "--json").object
-    mend(found)
+    fix(found)
     assert bare("doctor", "--only", "extension").code == 0
 
 
-def test_missing_grants_and_open_doors_are_found_and_mended(db, doctor, mend):
+def test_missing_and_excessive_grants_are_found_and_fixed(db, doctor, fix):
     db.execute("revoke execute on function ff_append_frame, ff_claim, ff_renew from ff_worker")
     db.execute("revoke select on ff_v_stuck from ff_operator, ff_worker")
     db.execute("revoke usage on schema public from ff_reader, public")
     db.execute("grant execute on function ff_set_setting to public")
     missing, public = doctor("grants")
     assert "grant execute on routine ff_append_frame(" in missing["what"]
-    assert 'pyff sql "grant select on ff_v_stuck to ff_worker, ff_operator"' in missing["mend"]
-    assert 'pyff sql "grant usage on schema public to ff_reader"' in missing["mend"]
-    assert public["mend"] == ['pyff sql "revoke execute on routine ff_set_setting(text,text) from public"']
-    mend(missing)
-    mend(public)
+    assert 'pyff sql "grant select on ff_v_stuck to ff_worker, ff_operator"' in missing["fix"]
+    assert 'pyff sql "grant usage on schema public to ff_reader"' in missing["fix"]
+    assert public["fix"] == ['pyff sql "revoke execute on routine ff_set_setting(text,text) from public"']
+    fix(missing)
+    fix(public)
     assert doctor("grants", code=0) == []
 
 
-def test_a_schema_that_others_may_create_in_is_found_and_mended(db, doctor, mend):
-    """As public was before PostgreSQL 15, and still is in databases that come from there."""
+def test_a_schema_that_others_may_create_in_is_found_and_fixed(db, doctor, fix):
+    """Grants on public as before PostgreSQL 15, and in databases upgraded from there."""
     db.execute("grant create on schema public to public, ff_worker")
     (found,) = doctor("grants")
-    assert set(found["mend"]) == {
+    assert set(found["fix"]) == {
         'pyff sql "revoke create on schema public from public"',
         'pyff sql "revoke create on schema public from ff_worker"',
     }
-    mend(found)
+    fix(found)
     assert doctor("grants", code=0) == []
 
 
@@ -195,7 +195,7 @@ def test_the_grants_that_are_expected_are_those_of_the_catalogue(db):
     assert wanted["ff_admin"] <= {row["name"] for row in known}
 
 
-def test_a_paused_lane_with_work_is_found_and_mended(db, doctor, mend):
+def test_a_paused_lane_with_work_is_found_and_fixed(db, doctor, fix):
     create(db, "a lane")
     one(db, "ff_set_lane_state", lane_id="a lane", state="paused", reason="provider is down")
     one(db, "ff_set_lane_state", lane_id="idle", state="paused")
@@ -204,7 +204,7 @@ def test_a_paused_lane_with_work_is_found_and_mended(db, doctor, mend):
         r"lane a lane has been paused for \d+ seconds \(provider is down\) and 1 executions wait on it",
         found["what"],
     )
-    mend(found)
+    fix(found)
     assert doctor("lanes", code=0) == []
 
 
@@ -221,7 +221,7 @@ def test_dead_maintenance_is_found(db, doctor, clock):
     plant_reconcilers(db, 3_600_000)
     (found,) = doctor("maintenance")
     assert found["what"] == "maintenance has not run for 60 minutes"
-    assert found["mend"][0].startswith("pyff maintain")
+    assert found["fix"][0].startswith("pyff maintain")
     db.execute("update ff_reconciler set last_run_at_ms = null")
     (found,) = doctor("maintenance")
     assert found["what"] == "maintenance has never run"
@@ -241,19 +241,19 @@ def test_single_steps_that_lag_are_off_or_fail_are_found(db, doctor):
     assert poison["what"] == "sweep_delayed fails on 1 rows, for example: division by zero"
 
 
-def test_a_long_transaction_is_found_and_ended(db, doctor, mend, connect):
+def test_a_long_transaction_is_found_and_ended(db, doctor, fix, connect):
     holder = connect(autocommit=False, application_name="the culprit")
     holder.execute("select pg_current_xact_id()")
     pid = holder.info.backend_pid
     assert not [f for f in doctor("horizon", code=0) if f"pid {pid}" in f["what"]]
     (found,) = [f for f in doctor("horizon", args=["--held-for", "0s"]) if f"pid {pid}" in f["what"]]
     assert "the culprit" in found["what"]
-    mend(found, steps=1)
+    fix(found, steps=1)
     with pytest.raises(psycopg.OperationalError):
         holder.execute("select 1")
 
 
-def test_dead_rows_and_neglected_tables_are_found_and_mended(db, doctor, mend):
+def test_dead_rows_and_neglected_tables_are_found_and_fixed(db, doctor, fix):
     assert doctor("bloat", code=0) == []
     db.execute("alter table ff_execution set (autovacuum_enabled = false)")
     for _ in range(2):
@@ -264,10 +264,10 @@ def test_dead_rows_and_neglected_tables_are_found_and_mended(db, doctor, mend):
     neglected, dead = doctor("bloat")
     assert neglected["what"] == "autovacuum is switched off for ff.ff_execution"
     assert re.match(
-        r"ff\.ff_execution has 1\d{4} dead rows beside 12000 live ones, never vacuumed", dead["what"]
+        r"ff\.ff_execution has 1\d{4} dead rows and 12000 live ones, never vacuumed", dead["what"]
     )
-    mend(neglected)
-    mend(dead, steps=1)
+    fix(neglected)
+    fix(dead, steps=1)
     assert doctor("bloat", code=0) == []
 
 
@@ -281,14 +281,12 @@ def test_a_file_that_is_much_larger_than_its_rows_is_found(db, dsn):
         db.execute("vacuum (truncate off) ff_execution")
     db.execute("select pg_stat_clear_snapshot()")
     context = CheckContext(db, Thresholds(slack_bytes=65536))
-    (verdict,) = examine(context, ["bloat"])
-    (found,) = [f for f in verdict.findings if f.what.startswith("ff.ff_execution takes ")]
+    (result,) = examine(context, ["bloat"])
+    (found,) = [f for f in result.findings if f.what.startswith("ff.ff_execution takes ")]
     assert "vacuum full" in found.fix[0]
 
 
-def test_expired_keys_of_open_waitpoints_are_found_and_fresh_tokens_mend_them(
-    db, doctor, mend, clock, capsys
-):
+def test_expired_keys_of_open_waitpoints_are_found_and_fixed_by_new_tokens(db, doctor, fix, clock, capsys):
     clock.freeze()
     waiting, point = suspended(db)
     (key,) = rows(db, "ff_list_waitpoint_hmac_kids")
@@ -300,7 +298,7 @@ def test_expired_keys_of_open_waitpoints_are_found_and_fresh_tokens_mend_them(
     (found,) = doctor("keys")
     assert found["what"].startswith(f"the key {key['kid']} has expired, but 1 open waitpoints")
     capsys.readouterr()
-    mend(found, steps=1)
+    fix(found, steps=1)
     said = capsys.readouterr().out
     assert waiting["execution_id"] in said
     token = re.search(r"newer:[0-9a-f]{64}", said)[0]
@@ -348,7 +346,7 @@ def test_work_that_stands_still_is_found(db, doctor, clock):
     assert any("live workers do not claim it" in what for what in told)
 
 
-def test_ends_of_flow_members_that_nobody_passes_on_are_found(db, doctor, connect, clock):
+def test_ends_of_flow_members_that_are_not_dispatched_are_found(db, doctor, connect, clock):
     nodes = [{"key": key, "lane_id": "default"} for key in "ab"]
     made = rows(db, "ff_submit_flow", nodes=Jsonb(nodes), edges=Jsonb([{"from": "a", "to": "b"}]))
     taken = take(db)
@@ -363,7 +361,7 @@ def test_ends_of_flow_members_that_nobody_passes_on_are_found(db, doctor, connec
 def test_broken_invariants_are_found_by_a_deep_look(db, doctor):
     create(db)
     db.execute("update ff_execution set ready_in = null")
-    assert doctor("invariants")[0]["mend"]
+    assert doctor("invariants")[0]["fix"]
 
 
 def test_an_operator_who_may_monitor_sees_everything_and_others_are_told_what_they_lack(db, dsn, bare):
@@ -372,7 +370,7 @@ def test_an_operator_who_may_monitor_sees_everything_and_others_are_told_what_th
     roles = {
         "pyff_test_doctor": "ff_operator, pg_monitor",
         "pyff_test_looker": "ff_reader",
-        "pyff_test_nobody": "",
+        "pyff_test_stranger": "",
     }
     try:
         for name, member in roles.items():
@@ -405,7 +403,7 @@ def test_an_unknown_check_is_refused(pyff):
     )
 
 
-def test_a_sound_server_is_exit_code_0_and_what_holds_its_horizon_is_found(bare, mend, monkeypatch):
+def test_a_sound_server_is_exit_code_0_and_what_holds_its_horizon_is_found(bare, fix, monkeypatch):
     """A server of its own: sound settings, prepared transactions and replication slots."""
     durable = {"fsync": True, "synchronous_commit": True, "full_page_writes": True}
     memory = Path("/dev/shm")  # noqa: S108, the settings count here and not the disk
@@ -429,11 +427,11 @@ def test_a_sound_server_is_exit_code_0_and_what_holds_its_horizon_is_found(bare,
         prepared, slot = said.objects
         assert prepared["what"].startswith("the prepared transaction 'it''s forgotten' in database ")
         assert slot["what"].startswith("the replication slot abandoned is not used: it keeps ")
-        mend(prepared)
-        mend(slot)
+        fix(prepared)
+        fix(slot)
         with psycopg.connect(server.dsn) as idle:
             idle.execute("select pg_current_xact_id()")
-            mend(bare("doctor", "--only", "horizon", "--held-for", "0s", "--json").object)
+            fix(bare("doctor", "--only", "horizon", "--held-for", "0s", "--json").object)
             with pytest.raises(psycopg.OperationalError):
                 idle.execute("select 1")
         limit = bare("sql", "--json", "show idle_in_transaction_session_timeout").object
@@ -451,7 +449,7 @@ def test_few_connections_no_autovacuum_and_weak_settings_are_found_on_a_server_w
                 found.setdefault(row["check"], []).append(row)
         assert set(found) == {"functions", "extension", "connections", "durability", "bloat"}
         assert "max_connections is low: 20, of which 3 are reserved" in found["connections"][0]["what"]
-        assert found["connections"][0]["mend"][0] == 'pyff sql "alter system set max_connections = 100"'
+        assert found["connections"][0]["fix"][0] == 'pyff sql "alter system set max_connections = 100"'
         assert [row["what"] for row in found["durability"]] == [
             "fsync is off",
             "full_page_writes is off",
@@ -460,8 +458,8 @@ def test_few_connections_no_autovacuum_and_weak_settings_are_found_on_a_server_w
         assert found["bloat"][0]["what"] == "autovacuum is off"
         opened = [psycopg.connect(server.dsn) for _ in range(14)]
         with psycopg.connect(server.dsn, autocommit=True) as conn:
-            (verdict,) = examine(CheckContext(conn), ["connections"])
-            assert "max_connections is low" in verdict.findings[0].what
+            (result,) = examine(CheckContext(conn), ["connections"])
+            assert "max_connections is low" in result.findings[0].what
         for conn in opened:
             conn.close()
 

@@ -1,4 +1,4 @@
-"""What holds for every command: found by walking the parsers, so that a new one cannot be forgotten."""
+"""Rules for every command, found through the parsers, so that a new command is covered."""
 
 import argparse
 import io
@@ -57,7 +57,7 @@ def names(paths):
 
 
 def sample(action):
-    """An argument that this one accepts."""
+    """A valid value for this argument."""
     if action.choices:
         return next(iter(action.choices))
     for text in SAMPLES:
@@ -143,7 +143,7 @@ def test_old_functions_are_told_in_one_line(db, dsn, bare):
 
 
 def test_what_does_not_exist_is_told_in_one_line(db, dsn, bare):
-    """With ids that look right and name nothing."""
+    """With valid ids of objects that do not exist."""
     codes = {}
     for path in ORDINARY:
         codes[path] = told(bare(*arguments(path), "--dsn", dsn), path).code
@@ -171,7 +171,7 @@ def test_a_login_without_a_role_is_told_in_one_line(db, dsn, bare):
 
 @pytest.mark.parametrize("garbage", ["", "nonsense", "\udcff", "-1", "9" * 40])
 def test_garbage_is_refused_without_a_traceback(db, dsn, bare, garbage):
-    """In the place of every argument, and of every option that takes one."""
+    """As every argument, and as the value of every option."""
     for path in ORDINARY:
         plain = arguments(path)
         for action in LEAVES[path]._actions:

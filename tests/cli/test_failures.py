@@ -1,4 +1,4 @@
-"""Nothing that a user can cause ends in a traceback; exit codes say what it was."""
+"""User errors never print a traceback, and have the documented exit codes."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ def process(dsn, *args, **options):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("user=nobody_knows", "does not exist"),
+        ("user=unknown_user", "does not exist"),
         ("dbname=nothing_here", "does not exist"),
         ("host=127.0.0.1 port=1", "Connection refused"),
         ("nonsense", "the connection string is malformed"),
@@ -75,14 +75,14 @@ def test_a_login_without_rights_is_exit_code_4(db, dsn, bare):
     db.execute("create role pyff_test_cli login")
     db.execute("create role pyff_test_reader login in role ff_reader")
     try:
-        nobody = bare("ls", "--dsn", f"{dsn} user=pyff_test_cli")
+        stranger = bare("ls", "--dsn", f"{dsn} user=pyff_test_cli")
         reader = bare("submit", "mail", "--dsn", f"{dsn} user=pyff_test_reader")
         wire = create(db)
         shown = bare("show", wire, "--dsn", f"{dsn} user=pyff_test_reader")
     finally:
         db.execute("drop role pyff_test_cli")
         db.execute("drop role pyff_test_reader")
-    for said in (nobody, reader):
+    for said in (stranger, reader):
         assert said.code == 4
         assert "permission denied" in said.err
         assert_one_line(said)

@@ -95,7 +95,7 @@ def test_a_quota_policy_is_defined_shown_and_changed(db, pyff):
     assert pyff("quota", "show", "free").out.startswith("free is unlimited\n")
 
 
-def test_a_full_policy_parks_work_which_new_limits_or_a_requeue_let_go(db, pyff):
+def test_a_full_policy_parks_work_which_new_limits_or_a_requeue_release(db, pyff):
     pyff("quota", "create", "one", "--at-once", "1")
     ids = [create(db) for _ in range(3)]
     for wire in ids:

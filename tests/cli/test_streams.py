@@ -1,4 +1,4 @@
-"""Ctrl-c while a command starts, and output that nobody reads: for every command."""
+"""Ctrl-c while a command starts, and unread output: for every command."""
 
 import contextlib
 import fcntl
@@ -54,7 +54,7 @@ def test_ctrl_c_while_it_starts_is_exit_code_130_without_a_word(module):
 
 
 def test_who_ignores_ctrl_c_is_not_ended_by_it():
-    """As in `nohup`, and for what a script has put into the background."""
+    """As under `nohup`, and for background jobs of a script."""
     ignoring = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n" + INTERRUPTED
     done = subprocess.run(
         [sys.executable, "-c", ignoring, "argparse", "ls", "--dsn", "host=/nonexistent"],
@@ -68,7 +68,7 @@ def test_who_ignores_ctrl_c_is_not_ended_by_it():
 
 @pytest.fixture
 def somewhere(db, dsn, monkeypatch, tmp_path):
-    """A database with something in it, so that there is something to say; a server directory of our own."""
+    """A database with rows, so that every command prints something; and its own server directory."""
     create(db, "mail", execution_id="{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07")
     create(db, "7")
     one(db, "ff_fail", handle=take(db, "7")["handle"], classification="permanent")
@@ -95,7 +95,7 @@ def run_into(args, stream, monkeypatch):
 
 @pytest.fixture
 def unread():
-    """The end of a pipe that nobody reads."""
+    """The write end of a pipe without a reader."""
     reader, writer = os.pipe()
     os.close(reader)
     return os.fdopen(writer, "w")
@@ -107,7 +107,7 @@ SPEAKING = [path for path in LEAVES if path not in SKIPPED]
 
 
 @names(SPEAKING)
-def test_output_that_nobody_reads_is_no_error_of_ours(path, somewhere, unread, monkeypatch, capfd):
+def test_unread_output_is_not_an_error(path, somewhere, unread, monkeypatch, capfd):
     code = run_into(given(path, somewhere), unread, monkeypatch)
     said = capfd.readouterr().err
     assert "Traceback" not in said
@@ -123,7 +123,7 @@ def test_closed_output_is_no_error(path, somewhere, monkeypatch, capfd):
 
 
 @names(EVERY)
-def test_help_that_nobody_reads_is_no_error(path, unread, monkeypatch, capfd):
+def test_unread_help_is_not_an_error(path, unread, monkeypatch, capfd):
     assert run_into([*path, "--help"], unread, monkeypatch) == 141
     assert capfd.readouterr().err == ""
 
@@ -139,7 +139,7 @@ def test_a_full_disk_is_told(somewhere, monkeypatch, capfd):
 
 
 def written(process, master, slave):
-    """All that a process writes to its terminal until it ends well."""
+    """The terminal output of a process, which must succeed."""
     os.close(slave)
     got = b""
     with contextlib.suppress(OSError):

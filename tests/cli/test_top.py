@@ -91,7 +91,7 @@ def test_the_role_of_readers_is_enough(db, dsn, bare):
 
 
 def screen(master, wanted, seconds=90.0):
-    """What a terminal got until it got this."""
+    """The terminal output up to this text."""
     got = b""
     until = time.monotonic() + seconds
     while wanted not in got:

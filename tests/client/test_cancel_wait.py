@@ -44,7 +44,7 @@ def test_inside_a_transaction_of_the_caller_there_is_nothing_to_wait_for(db, dsn
 
 
 @pytest.mark.own_session("acts as a role")
-def test_a_producer_waits_for_whoever_drains(db, dsn):
+def test_a_producer_waits_until_the_backlog_is_drained(db, dsn):
     fid = flow(db)
     nodes(db, fid, 3)
     with psycopg.connect(dsn, autocommit=True) as conn:

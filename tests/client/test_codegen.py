@@ -2,15 +2,15 @@
 
 import pytest
 
-from pyff.codegen import generate, stale
-from pyff.codegen.__main__ import main
-from pyff.codegen.comment import Comment, parse
 from pyff.failure import Failure
+from tools.codegen import generate, stale
+from tools.codegen.__main__ import main
+from tools.codegen.comment import Comment, parse
 
 
 def test_the_generated_files_are_up_to_date(db):
     differences = stale(generate(db))
-    assert not differences, "run python -m pyff.codegen\n" + "\n".join(differences.values())
+    assert not differences, "run python -m tools.codegen\n" + "\n".join(differences.values())
 
 
 def test_the_check_passes_on_a_database_that_fits_and_fails_on_another(db, dsn, capsys):
@@ -20,7 +20,7 @@ def test_the_check_passes_on_a_database_that_fits_and_fails_on_another(db, dsn, 
     assert '+        """Something else."""' in capsys.readouterr().out
     db.execute("comment on function ff_ping is 'Nullable: nowhere'")
     assert main(["--check", dsn]) == 1
-    assert "names no column" in capsys.readouterr().err
+    assert "names unknown columns" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -83,18 +83,18 @@ def test_a_function_of_every_shape_gets_its_signature(db):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ("comment on function ff_ping is 'Nullable: nowhere'", "names no column"),
-        ("comment on function ff_ping is 'Outcomes: nowhere = a | b'", "names no column"),
+        ("comment on function ff_ping is 'Nullable: nowhere'", "names unknown columns"),
+        ("comment on function ff_ping is 'Outcomes: nowhere = a | b'", "names unknown columns"),
         ("comment on function ff_ping is 'Errors: no_such_kind'", "unknown errors"),
         ("comment on function ff_ping is 'Rows: at most one'", "always returns one row"),
         ("comment on function ff_ping is 'Rows: exactly one'", "always returns one row"),
         ("comment on function ff_ping is 'Rows: some'", "cannot read"),
         ("comment on function ff_ping is 'Outcomes: ok = a || b'", "cannot read"),
-        ("create function ff_zz(p_at timestamptz) returns int language sql as 'select 1'", "no place"),
+        ("create function ff_zz(p_at timestamptz) returns int language sql as 'select 1'", "not supported"),
         ("create function ff_zz(a int) returns int language sql as 'select 1'", "neither"),
         (
             "create function ff_zz(p_a text default now()) returns int language sql as 'select 1'",
-            "no constant",
+            "not a constant",
         ),
         ("create function ff_zz() returns record language sql as 'select 1'", "without columns"),
         ("create function ff_ping(p_a int) returns int language sql as 'select 1'", "overloaded"),
@@ -111,7 +111,7 @@ def test_functions_that_share_a_result_must_stay_alike(db):
         db.execute(f"drop function if exists {name}")
     db.execute("create function ff_renew() returns table (a int, b int) language sql as 'select 1, 2'")
     db.execute("create function ff_renew_lease() returns table (a int, c int) language sql as 'select 1, 2'")
-    with pytest.raises(Failure, match="ff_renew_lease is no RenewResult like ff_renew: see b, c"):
+    with pytest.raises(Failure, match="ff_renew_lease does not return RenewResult like ff_renew: see b, c"):
         generate(db)
 
 

@@ -1,7 +1,9 @@
 """What goes in and what comes out: dataclasses, enums, arrays, json, bytes."""
 
+import copy
 import dataclasses
 import json
+import pickle
 from collections import OrderedDict
 from types import MappingProxyType
 from uuid import UUID
@@ -9,7 +11,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from pyff import CreateExecutionResult, PingResult, PublicState
+from pyff import CreateExecutionResult, PingResult, PublicState, SweepResult
 from pyff._generated import results
 from pyff.statement import array, at_most_one, converting, jsonb, many, one, public_state, value
 
@@ -44,6 +46,42 @@ def test_results_are_frozen_and_slotted():
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(instance, fields[0].name, 1)
         assert not hasattr(instance, "__dict__")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plain:
+    processed: int
+    errors: int
+    more: bool
+
+
+def test_a_result_behaves_like_a_frozen_dataclass():
+    for kind in (SweepResult, Plain):
+        one_error = kind(3, errors=1, more=False)
+        assert one_error == kind(3, 1, False) != kind(3, 2, False)
+        assert one_error != Plain(3, 1, False) or kind is Plain
+        assert hash(one_error) == hash(kind(3, 1, False)) == hash((3, 1, False))
+        assert repr(one_error) == f"{kind.__name__}(processed=3, errors=1, more=False)"
+        assert dataclasses.asdict(dataclasses.replace(one_error, more=True)) == {
+            "processed": 3,
+            "errors": 1,
+            "more": True,
+        }
+        for again in (copy.copy(one_error), copy.deepcopy(one_error), pickle.loads(pickle.dumps(one_error))):  # noqa: S301
+            assert again == one_error
+        match one_error:
+            case kind(3, errors, more=False):
+                assert errors == 1
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            del one_error.more
+        for positional, named in [
+            ((3, 1), {}),
+            ((3, 1, False, 4), {}),
+            ((3, 1), {"less": 1}),
+            ((3, 1, 2), {"more": 2}),
+        ]:
+            with pytest.raises(TypeError):
+                kind(*positional, **named)
 
 
 def test_uuids_and_numbers_survive_the_round_trip(engine):

@@ -71,7 +71,7 @@ def numbers(db):
     return [n for (n,) in db.execute("select n from pair order by id")]
 
 
-def wait_until_somebody_waits(db, wait_event):
+def wait_until_a_session_waits(db, wait_event):
     """Until a session in this database waits for a lock, or sleeps."""
     query = """
         select 1 from pg_stat_activity
@@ -79,7 +79,7 @@ def wait_until_somebody_waits(db, wait_event):
     """
     deadline = time.monotonic() + 90
     while not db.execute(query, [wait_event]).fetchone():
-        assert time.monotonic() < deadline, "nobody waits"
+        assert time.monotonic() < deadline, "no session waits"
         time.sleep(0.002)
 
 
@@ -103,7 +103,7 @@ def test_a_real_serialization_failure_is_retried(repeatable, connect, db, attemp
         other = connect(autocommit=False)
         other.execute("update pair set n = 100 where id = 1")
         call = thread.submit(engine.now_ms)
-        wait_until_somebody_waits(db, "Lock")
+        wait_until_a_session_waits(db, "Lock")
         other.commit()
         assert call.result(90) == 7
     assert attempts() == 2
@@ -117,7 +117,7 @@ async def test_a_real_serialization_failure_is_retried_by_the_async_engine(repea
         other = connect(autocommit=False)
         other.execute("update pair set n = 100 where id = 1")
         call = asyncio.create_task(engine.now_ms())
-        await asyncio.to_thread(wait_until_somebody_waits, db, "Lock")
+        await asyncio.to_thread(wait_until_a_session_waits, db, "Lock")
         other.commit()
         assert await call == 7
     assert attempts() == 2
@@ -150,7 +150,7 @@ def test_a_real_deadlock_is_retried(impatient, connect, db, attempts):
         other = connect(autocommit=False)
         other.execute("set deadlock_timeout = '90s'; update pair set n = 100 where id = 2")
         call = thread.submit(engine.now_ms)
-        wait_until_somebody_waits(db, "PgSleep")
+        wait_until_a_session_waits(db, "PgSleep")
         other.execute("update pair set n = 100 where id = 1")
         other.commit()
         assert call.result(90) == 7
@@ -165,7 +165,7 @@ async def test_a_real_deadlock_is_retried_by_the_async_engine(impatient, connect
         other = connect(autocommit=False)
         other.execute("set deadlock_timeout = '90s'; update pair set n = 100 where id = 2")
         call = asyncio.create_task(engine.now_ms())
-        await asyncio.to_thread(wait_until_somebody_waits, db, "PgSleep")
+        await asyncio.to_thread(wait_until_a_session_waits, db, "PgSleep")
         await asyncio.to_thread(other.execute, "update pair set n = 100 where id = 1")
         other.commit()
         assert await call == 7

@@ -1,4 +1,4 @@
-"""The Python face against the database, without the generator: what inspect sees is what SQL declares."""
+"""The Python methods against the database, without the generator: inspect shows what SQL declares."""
 
 import dataclasses
 import inspect

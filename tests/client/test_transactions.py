@@ -1,4 +1,4 @@
-"""Whose transaction a call runs in, and who ends it."""
+"""The transaction of a call, and who ends it."""
 
 import asyncio
 import contextlib

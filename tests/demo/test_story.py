@@ -1,4 +1,4 @@
-"""The demonstration tells what it does, does it, and fails if it does not."""
+"""The demo prints its steps, checks them, and fails if a check fails."""
 
 import io
 import os
@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from pyff import demo
-from pyff.demo import story
 from pyff.failure import Failure
 from tests.sql import table, violations
+from tools import demo
+from tools.demo import story
 
 
 @pytest.mark.slow("waits for real time")
@@ -27,10 +27,10 @@ def test_every_chapter_happens_and_can_be_looked_at_as_often_as_one_likes(db, ds
         "An approval",
         "A retry",
         "A budget of 3000 tokens",
-        "The whole of it",
+        "The whole flow",
     ]
     assert "refused: stale_lease" in said or "refused: execution_not_active" in said
-    assert "a forged one is refused: invalid_token" in said
+    assert "a forged token is refused: invalid_token" in said
     assert "accepted: resume_condition_satisfied" in said
     assert "\x1b" not in said
     assert played.seconds > 0
@@ -66,7 +66,7 @@ def test_colour_is_only_paint():
 
 def test_a_worker_process_ends_with_the_one_that_started_it(dsn, db):
     child = subprocess.Popen(
-        [sys.executable, "-P", "-m", "pyff.demo.worker", "nobody", "carl"],
+        [sys.executable, "-P", "-m", "tools.demo.worker", "nobody", "carl"],
         env={**os.environ, "PYFF_DSN": dsn},
         stdin=subprocess.PIPE,
     )

@@ -53,7 +53,7 @@ def run_psql(script: str, dsn: str, bindir: Path) -> str:
 
 
 def run_python(program: str, dsn: str, cwd: Path) -> str:
-    """In a directory that may be littered."""
+    """Runs in a temporary directory."""
     environment = {"PYFF_DSN": dsn, "PYTHONPATH": str(ROOT)}
     return _run([sys.executable, "-c", program], cwd=cwd, environment=environment)
 

@@ -1,4 +1,4 @@
-"""The page on budgets: its commands run and say what the page says."""
+"""The page on budgets: its commands run and print what the page shows."""
 
 import os
 import re

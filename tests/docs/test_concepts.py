@@ -1,4 +1,4 @@
-"""The picture of the states: its boxes are the states of the database, its arrows lead where they say."""
+"""The diagram of the states: its boxes are the states of the database, its arrows are its transitions."""
 
 import xml.etree.ElementTree as ET
 

@@ -1,7 +1,7 @@
-"""What the documents say is so: their code runs, their links lead somewhere, their lists are complete.
+"""The documents are correct: their code runs, their links work, their lists are complete.
 
 Every block of every document is run. sql is fed to psql, all blocks of a document as one script; python are programs,
-each with PYFF_DSN; sh are commands. What needs more than that is run by tests of its own: in test_<page>_page.py, or
+each with PYFF_DSN; sh are commands. Blocks that need more are run by their own tests: in test_<page>_page.py, or
 those that ELSEWHERE names. A block of any other kind fails, but for `text`, which is for reading.
 """
 
@@ -23,6 +23,10 @@ ELSEWHERE = {
         "sh",
     ): "tests/bench/test_compare.py::test_all_scenarios_that_end_soon_run_with_pyff_and_more_can_be_added",
     ("docs/benchmarks/hot-path.md", "sh"): "tests/bench/test_run.py::test_the_page_names_every_command",
+    (
+        "docs/other-languages.md",
+        "js",
+    ): "tests/examples/test_polyglot.py::test_the_page_shows_the_worker_in_javascript",
     ("examples/polyglot/README.md", "sql"): "tests/examples/test_polyglot.py::database",
     (
         "examples/polyglot/README.md",
@@ -115,7 +119,7 @@ PSQL_SAYS = {
         r"\S+\|waiting\|f\ncancelled\ncancelled\|parent_ended",
     ],
 }
-"""Lines that must be there."""
+"""Lines that the output must contain."""
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
@@ -147,7 +151,7 @@ PYTHON_SAYS = {
 
 @pytest.mark.parametrize("name", having("sh"))
 def test_the_commands_of_a_document_run(name, dsn, server_bindir, tmp_path):
-    """In the environment of these tests, in a directory that may be littered."""
+    """Runs in the environment of these tests, in a temporary directory."""
     if not (Path(sys.prefix) / "pyff-venv").exists():
         pytest.skip("these tests do not run in an environment made by requirements/venv.sh (use ./test)")
     lines = "".join(blocks(ROOT / name, "sh")).splitlines()
@@ -160,7 +164,7 @@ def test_the_commands_of_a_document_run(name, dsn, server_bindir, tmp_path):
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_the_commands_in_the_text_exist_with_their_options(path):
-    """`pyff <command> --option` between backquotes, which nobody runs."""
+    """`pyff <command> --option` between backquotes, which no test runs."""
     prose = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.M | re.S)
     for said in re.findall(r"`pyff ([^`]+)`", prose):
         words, current = said.split(), parser()
@@ -196,7 +200,7 @@ def test_the_families_of_the_guide_are_those_of_the_database(db):
         r"^\| (\w+) \| ([a-z_, ]+) \| (tick|commit) \|$", (ROOT / "docs" / "events.md").read_text(), re.M
     )
     query = "select family, ff__event_types(family) as types, notify from ff_event_family"
-    assert sorted((name, sorted(types.split(", ")), rings) for name, types, rings in said) == sorted(
+    assert sorted((name, sorted(types.split(", ")), notify) for name, types, notify in said) == sorted(
         (row["family"], sorted(row["types"]), row["notify"]) for row in table(db, query)
     )
 
@@ -207,6 +211,15 @@ def test_the_kinds_of_the_troubleshooting_page_are_those_of_the_view(db):
     text = (ROOT / "docs" / "troubleshooting.md").read_text().partition("| kind | cause |")[2]
     rows = re.findall(r"^\| ([a-z_, ]+) \| ", text.partition("\n\n")[0], re.M)
     assert sorted(", ".join(rows).split(", ")) == sorted(kinds)
+
+
+def test_the_views_of_the_symptoms_are_queried_on_the_troubleshooting_page():
+    page = ROOT / "docs" / "troubleshooting.md"
+    table_of_symptoms = page.read_text().partition("| symptom | view or function |")[2].partition("\n\n")[0]
+    queries = "\n".join(blocks(page, "sql"))
+    named = re.findall(r"`(ff_\w+)`", table_of_symptoms)
+    assert len(named) > 8
+    assert [name for name in named if not re.search(rf"from {name}\b", queries)] == []
 
 
 def test_the_closing_reasons_of_the_guide_are_those_of_the_engine(db):

@@ -1,4 +1,4 @@
-"""The quickstart, followed to the letter: its sh and python blocks, on a server of its own, with a worker beside."""
+"""The quickstart: its sh and python blocks unchanged, on its own server, with a worker in the background."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What the recipes say beside their code."""
+"""Statements of the recipes besides their code."""
 
 import time
 from itertools import pairwise

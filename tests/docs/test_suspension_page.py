@@ -1,4 +1,4 @@
-"""The page on suspension: its command runs, its conditions are accepted, its tour leaves what it says."""
+"""The page on suspension: its command runs, its conditions are accepted, its SQL has the described result."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What the end of a member does to those that wait for it."""
+"""The effects of a member's end on its dependents."""
 
 import pytest
 
@@ -156,14 +156,14 @@ def test_a_quorum_with_fewer_edges_than_it_needs_goes_on_waiting(db):
     assert violations(db) == []
 
 
-def test_a_sibling_that_somebody_else_waits_for_is_not_cancelled(db):
+def test_a_sibling_that_another_member_waits_for_is_not_cancelled(db):
     fid, (a, shared, alone), _ = fan_in(db, 3, "any_of")
     other = node(db, fid)
     link(db, fid, shared, other)
     finish(db, a)
     assert states(db, [shared, alone]) == ["waiting", "cancelled"]
     assert violations(db) == []
-    # Once nobody waits any more it goes the way of the others.
+    # Once no member waits for it, it is cancelled like the others.
     one(db, "ff_cancel_execution", execution_id=other)
     assert state(db, shared) == "cancelled"
     assert violations(db) == []
@@ -294,7 +294,7 @@ def test_a_running_child_whose_group_becomes_impossible_is_skipped_when_it_pause
 
 
 def test_a_child_held_by_an_operator_stays_held(db):
-    """R6 stands before the dependencies; the verdict waits for the unblock."""
+    """R6 takes precedence over the dependencies; their result is applied at the unblock."""
     fid, (a,), child = fan_in(db, 1)
     db.execute(
         "update ff_execution set state = 'held' where execution_id = %s",
@@ -441,7 +441,7 @@ def test_a_lost_race_a_straggler_and_an_expected_failure_are_tolerated(db):
     finish(db, c, "failed")
     finish(db, child)
     assert flow_state(db, fid) == "completed"
-    # The same failure is not, for somebody who needed it.
+    # For a member that needed it, the same failure is not ignored.
     fid, (a, b), child = fan_in(db, 2, "any_of", on_satisfied="let_run")
     strict = node(db, fid)
     link(db, fid, a, strict)

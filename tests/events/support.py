@@ -1,4 +1,4 @@
-"""Short ways to make and read events."""
+"""Helpers that make and read events."""
 
 from tests.sql import create, one, rows, table, take
 
@@ -21,7 +21,7 @@ def cycle(db, **args):
 
 
 def stored(db, family=None):
-    """What the outbox holds, in its order."""
+    """The outbox, in its order."""
     return table(
         db,
         "select * from ff_event where %s::text is null or family = %s order by gen, ord, event_id",

@@ -1,8 +1,8 @@
-"""Events: written with the change, in an order that readers can trust."""
+"""Events: written with the change, in a gap-free order."""
 
 import pytest
 
-from tests.sql import create, events, execution, one, rung, table, take, violations
+from tests.sql import create, events, execution, notifications, one, table, take, violations
 
 
 def mute(db, family, *types):
@@ -61,7 +61,7 @@ def test_a_rolled_back_change_leaves_no_event(db, connect):
 
 
 @pytest.mark.own_session("LISTEN")
-def test_a_family_that_notifies_at_commit_rings_once_per_transaction(db, connect):
+def test_a_family_that_notifies_at_commit_notifies_once_per_transaction(db, connect):
     one(db, "ff_set_event_family", family="lease", notify="commit")
     listener = connect()
     listener.execute("listen ff_event_lease")
@@ -71,9 +71,9 @@ def test_a_family_that_notifies_at_commit_rings_once_per_transaction(db, connect
     with db.transaction():
         for _ in range(3):
             take(db)
-    one(db, "ff_renew", handle=row["handle"])  # a renewal never rings
+    one(db, "ff_renew", handle=row["handle"])  # a renewal never notifies
     one(db, "ff_renew_many", handles=[row["handle"]])
-    assert rung(listener) == [("ff_event_lease", ""), ("ff_event_lease", "")]
+    assert notifications(listener) == [("ff_event_lease", ""), ("ff_event_lease", "")]
 
 
 @pytest.mark.own_session("LISTEN")
@@ -86,4 +86,4 @@ def test_the_hot_path_sends_no_notification(db, connect):
     listener.execute("listen ff_lane")
     create(db)
     one(db, "ff_complete", handle=take(db)["handle"])
-    assert rung(listener) == []
+    assert notifications(listener) == []

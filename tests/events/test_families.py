@@ -1,4 +1,4 @@
-"""What is written, what rings, what is kept: per family."""
+"""What each family writes, when it notifies, how long it is kept."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -117,14 +117,14 @@ def test_two_families_that_are_changed_at_once_are_both_heeded(db, connect, befo
         one_hand.commit()
         other.result(90)
     assert violations(db) == []
-    bells = Bells(connect())
+    channels = Channels(connect())
     cycle(db)
     assert names(stored(db)) == [
         *(["lease/acquired"] if first[0] == "completion" else []),
         "lease/released",
         "completion/success",
     ]
-    assert bells.heard() == ([("ff_event_completion", "")] if first[0] == "completion" else [])
+    assert channels.received() == ([("ff_event_completion", "")] if first[0] == "completion" else [])
 
 
 def test_a_change_on_an_older_snapshot_is_refused(db, connect):
@@ -138,26 +138,26 @@ def test_a_change_on_an_older_snapshot_is_refused(db, connect):
     assert violations(db) == []
 
 
-class Bells:
-    """Every channel that the engine rings on. `heard` waits for a bell of its own, so silence is silence."""
+class Channels:
+    """Every channel of the engine. `received` waits for a notification of its own, so an empty result is certain."""
 
     def __init__(self, conn, *more):
         self.conn = conn
         for channel in (*(f"ff_event_{name}" for name in FAMILIES), "ff_lane", "pyff_test_end", *more):
             conn.execute(f'listen "{channel}"')
 
-    def heard(self):
+    def received(self):
         self.conn.execute("notify pyff_test_end")
         found = []
         for note in self.conn.notifies(timeout=90):
             if note.channel == "pyff_test_end":
                 return found
             found.append((note.channel, note.payload))
-        raise AssertionError("the last bell did not ring")
+        raise AssertionError("the last notification did not arrive")
 
 
 def hot_path(db):
-    """Single and batch, with a retry, a pause and a stream that nobody watches. The channel of the stream."""
+    """Single and batch, with a retry, a pause and an unwatched stream. Returns the channel of the stream."""
     retry = {"retry_policy": {"max_retries": 1, "backoff": {"type": "fixed", "delay_ms": 0}}}
     create(db, policy=retry)
     row = take(db)
@@ -178,7 +178,7 @@ def hot_path(db):
 
 
 def notifying_calls(db):
-    """How often the server was asked to notify, by anything: counted where every doorbell is made."""
+    """The number of calls of pg_notify, counted in the functions that make them."""
     db.execute("create table test_notify (channel text)")
     db.execute(
         """
@@ -200,12 +200,12 @@ def notifying_calls(db):
 
 
 @pytest.mark.own_session("LISTEN")
-def test_nobody_listens_and_nobody_waits_so_the_hot_path_asks_for_no_notification(db):
+def test_the_hot_path_sends_no_notification_without_waiting_workers(db):
     known(db)
     notifying_calls(db)
     hot_path(db)
     assert table(db, "select * from test_notify") == []
-    # The count can fail: each of the three doorbells is heard by it.
+    # The count can fail: it sees each of the three functions that notify.
     one(db, "ff_set_lane_state", lane_id="other", state="paused")
     assert rows(db, "ff_claim", lane_id="default", worker_id="w", worker_instance_id="w-1") == []
     create(db)
@@ -220,56 +220,56 @@ def test_nobody_listens_and_nobody_waits_so_the_hot_path_asks_for_no_notificatio
 
 
 @pytest.mark.own_session("LISTEN")
-def test_nothing_is_heard_on_any_channel_while_the_hot_path_runs(db, connect):
+def test_no_channel_is_notified_while_the_hot_path_runs(db, connect):
     known(db)
-    bells = Bells(connect())
+    channels = Channels(connect())
     channel = hot_path(db)
-    bells.conn.execute(f'listen "{channel}"')
+    channels.conn.execute(f'listen "{channel}"')
     hot_path(db)
-    assert bells.heard() == []
+    assert channels.received() == []
     assert table(db, "select pg_notification_queue_usage() as n")[0]["n"] == 0
 
 
 @pytest.mark.own_session("LISTEN")
-def test_a_family_that_rings_at_commit_rings_once_per_transaction_and_only_with_an_event(db, connect):
+def test_a_family_that_notifies_at_commit_notifies_once_per_transaction_with_an_event(db, connect):
     known(db)
-    bells = Bells(connect())
+    channels = Channels(connect())
     eid = create(db)
     with db.transaction():
         for priority in (5, 6, 7):
             one(db, "ff_change_priority", execution_id=eid, priority=priority)
-    assert bells.heard() == [("ff_event_operator", "")]
+    assert channels.received() == [("ff_event_operator", "")]
     one(db, "ff_change_priority", execution_id=eid, priority=7)
-    assert bells.heard() == []
+    assert channels.received() == []
     family(db, "operator", muted=["*"])
     one(db, "ff_change_priority", execution_id=eid, priority=8)
-    assert bells.heard() == []
+    assert channels.received() == []
     family(db, "operator", muted=[], notify="off")
     one(db, "ff_change_priority", execution_id=eid, priority=9)
-    assert bells.heard() == []
+    assert channels.received() == []
 
 
 @pytest.mark.own_session("LISTEN")
-def test_a_renewal_never_rings_at_commit(db, connect):
+def test_a_renewal_never_notifies_at_commit(db, connect):
     family(db, "lease", notify="commit")
     create(db)
     row = take(db)
-    bells = Bells(connect())
+    channels = Channels(connect())
     one(db, "ff_renew", handle=row["handle"])
     rows(db, "ff_renew_many", handles=[row["handle"]])
     assert names(stored(db)) == ["lease/acquired", "lease/renewed", "lease/renewed"]
-    assert bells.heard() == []
+    assert channels.received() == []
 
 
 @pytest.mark.own_session("LISTEN")
-def test_a_rolled_back_event_does_not_ring(db, connect):
+def test_a_rolled_back_event_does_not_notify(db, connect):
     known(db)
-    bells = Bells(connect())
+    channels = Channels(connect())
     eid = create(db)
     conn = connect(autocommit=False)
     one(conn, "ff_change_priority", execution_id=eid, priority=5)
     conn.rollback()
-    assert bells.heard() == []
+    assert channels.received() == []
 
 
 @pytest.mark.own_session("LISTEN")
@@ -277,57 +277,57 @@ def test_the_setting_silences_every_family(db, connect):
     for name in FAMILIES:
         family(db, name, notify="commit")
     one(db, "ff_set_setting", name="notify", value="off")
-    bells = Bells(connect())
+    channels = Channels(connect())
     cycle(db)
     one(db, "ff_set_lane_state", lane_id="other", state="paused")
-    assert bells.heard() == []
+    assert channels.received() == []
 
 
 @pytest.mark.own_session("LISTEN")
-def test_families_that_ring_by_tick_ring_once_for_what_is_new(db, connect):
+def test_families_that_notify_by_tick_notify_once_for_new_events(db, connect):
     known(db)
-    bells = Bells(connect())
-    ring = "select ff__notify_due_families() as n"
-    assert table(db, ring) == [{"n": 0}]
+    channels = Channels(connect())
+    notify = "select ff__notify_due_families() as n"
+    assert table(db, notify) == [{"n": 0}]
     cycle(db)
     cycle(db)
-    assert bells.heard() == []
-    assert table(db, ring) == [{"n": 2}]
-    assert sorted(bells.heard()) == [("ff_event_completion", ""), ("ff_event_lease", "")]
-    assert table(db, ring) == [{"n": 0}]
-    assert bells.heard() == []
+    assert channels.received() == []
+    assert table(db, notify) == [{"n": 2}]
+    assert sorted(channels.received()) == [("ff_event_completion", ""), ("ff_event_lease", "")]
+    assert table(db, notify) == [{"n": 0}]
+    assert channels.received() == []
     create(db)
     take(db)
-    assert table(db, ring) == [{"n": 1}]
-    assert bells.heard() == [("ff_event_lease", "")]
+    assert table(db, notify) == [{"n": 1}]
+    assert channels.received() == [("ff_event_lease", "")]
     family(db, "completion", notify="off")
     cycle(db)
-    assert table(db, ring) == [{"n": 1}]
+    assert table(db, notify) == [{"n": 1}]
 
 
 @pytest.mark.own_session("LISTEN")
-def test_an_event_that_comes_late_rings_and_one_that_rang_does_not_ring_again(db, connect):
-    """The transaction began before one that has rung already, so its event has an earlier place."""
+def test_a_late_event_notifies_and_a_notified_event_does_not_notify_again(db, connect):
+    """The transaction began before one whose event was notified, so its event has an earlier place."""
     known(db, "default", "late")
-    ring = "select ff__notify_due_families() as n"
+    notify = "select ff__notify_due_families() as n"
     early = connect(autocommit=False)
     early.execute("select pg_current_xact_id()")
     cycle(db)
-    assert table(db, ring) == [{"n": 2}]
-    bells = Bells(connect())
+    assert table(db, notify) == [{"n": 2}]
+    channels = Channels(connect())
     cycle(early, lane="late")
     early.commit()
     assert [e["event_id"] for e in stored(db, "completion")] == sorted(
         (e["event_id"] for e in stored(db, "completion")), reverse=True
     )
-    assert table(db, ring) == [{"n": 2}]
-    assert sorted(bells.heard()) == [("ff_event_completion", ""), ("ff_event_lease", "")]
-    assert table(db, ring) == [{"n": 0}]
+    assert table(db, notify) == [{"n": 2}]
+    assert sorted(channels.received()) == [("ff_event_completion", ""), ("ff_event_lease", "")]
+    assert table(db, notify) == [{"n": 0}]
     family(db, "completion", retention_ms=0)
     family(db, "lease", retention_ms=0)
     settle(db)
     one(db, "ff_trim_events", limit=4)
-    assert table(db, ring) == [{"n": 0}]
+    assert table(db, notify) == [{"n": 0}]
 
 
 class TestTrim:
@@ -387,7 +387,7 @@ class TestTrim:
                 one(db, "ff_trim_events", limit=limit)
 
     def test_only_a_prefix_goes_also_when_the_clock_went_back(self, db, clock):
-        """An old date behind a young one stays: what a reader has not passed may not vanish in the middle."""
+        """An older event behind a newer one stays: trimming leaves no gap in the order."""
         clock.freeze()
         family(db, "completion", retention_ms=1000)
         cycle(db)

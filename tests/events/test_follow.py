@@ -1,4 +1,4 @@
-"""engine.subscribe and engine.tail: woken by the bell, polling without it, going on after any interruption."""
+"""engine.subscribe and engine.tail: woken by notifications, polling without them, continuing after interruptions."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ from tests.streams.support import append, attempt, where
 
 pytestmark = pytest.mark.own_session("follows by LISTEN, and has its connections cut")
 
-SLOW = 600.0  # seconds between polls: only the bell can be the reason of what comes earlier
+SLOW = 600.0  # seconds between polls: anything earlier was notified
 LIMIT = 90.0  # seconds that no test takes
 
 
@@ -63,7 +63,7 @@ class Following:
 
 
 def listening(db, what="listen"):
-    """Waits until a session of this database has LISTENed and nobody is busy with a query."""
+    """Waits until a session of this database has LISTENed and no session runs a query."""
     query = """select pid from pg_stat_activity where datname = current_database() and state = 'idle'
                 and query ilike %s and pid <> pg_backend_pid()"""
     until = time.monotonic() + LIMIT
@@ -94,14 +94,14 @@ def test_what_is_there_comes_first_and_then_what_happens(db, engine):
     assert list(engine.subscribe("operator", after=cursors[1], follow=False)) == follower.got[2:]
 
 
-def test_without_a_bell_it_polls(db, engine):
+def test_without_a_notification_it_polls(db, engine):
     follower = Following(engine.subscribe("completion", poll_s=0.02))
-    cycle(db)  # rings by tick, and nobody ticks
+    cycle(db)  # notifies by tick, and no tick runs
     assert follower.wait(1)[0].event_type == "success"
 
 
 def test_an_event_that_rang_too_early_is_read_soon_after_it_is_released(db, engine, connect):
-    """A running writer holds the event back when the bell rings; nothing rings when it ends."""
+    """A running writer holds the event back at the notification; its end does not notify."""
     follower = Following(engine.subscribe("operator", poll_s=SLOW))
     listening(db)
     holder = connect(autocommit=False)
@@ -221,7 +221,7 @@ def test_a_subscription_of_all_families_can_always_be_resumed(db, engine):
 
 
 def test_a_page_of_all_families_from_the_start_may_have_cursors_that_expired(db, engine):
-    """Those of families that are kept longer: good for their own family alone."""
+    """Cursors of families with longer retention are valid for their own family only."""
     cycle(db)
     cycle(db)
     one(db, "ff_set_event_family", family="lease", retention_ms=0)
@@ -266,7 +266,7 @@ def test_a_pool_and_a_connection_of_the_callers(dsn, db):
         one(db, "ff_set_lane_state", lane_id="x", state="active")
         follower.wait(2)
         table(db, "select pg_terminate_backend(%s)", conn.info.backend_pid)
-        assert follower.ended.wait(LIMIT)  # nobody can connect again in the caller's place
+        assert follower.ended.wait(LIMIT)  # a connection of the caller cannot be reopened
         assert isinstance(follower.error, psycopg.OperationalError)
 
 
@@ -318,7 +318,7 @@ class TestTail:
         assert follower.ended.wait(LIMIT)
         assert (follower.got, follower.error) == ([], None)
 
-    def test_frames_that_nobody_may_see_do_not_keep_it_from_ending(self, db, engine):
+    def test_invisible_frames_do_not_keep_it_from_ending(self, db, engine):
         row = attempt(db)
         append(db, row, b"durable")
         append(db, row, b"live", mode="best_effort_live")
@@ -426,14 +426,14 @@ class TestAsync:
         async with AsyncEngine(dsn) as engine:
             original = getattr(engine, call)
 
-            async def swallow(*args, **options):
+            async def lose_notification(*args, **options):
                 found = await original(*args, **options)
                 asyncio.current_task().cancel()
                 with suppress(asyncio.CancelledError):
                     await asyncio.sleep(0)
                 return found
 
-            monkeypatch.setattr(engine, call, swallow)
+            monkeypatch.setattr(engine, call, lose_notification)
 
             async def follow():
                 following = (

@@ -1,4 +1,4 @@
-"""Writers that are slow, give up and overtake each other; readers that die: no event lost, none twice, causes first."""
+"""Slow, aborting and overtaking writers, dying readers: no event is lost or repeated, and causes come first."""
 
 import random
 import threading
@@ -18,7 +18,7 @@ EXPECTED = {"40001", "40P01", "WF400", "WF401", "WF402", "WF403", "WF405"}
 
 
 class Writer:
-    """One connection. Its transactions do up to four things, may take long, and are given up now and then."""
+    """One connection. Its transactions make up to four calls, may be slow, and are sometimes rolled back."""
 
     def __init__(self, conn, number, shared, flows):
         self.conn = conn
@@ -106,7 +106,7 @@ class Writer:
 
 
 class Reader:
-    """Notes what it saw together with its cursor, and dies now and then before, or right after, the commit."""
+    """Stores the events it read with its cursor, and sometimes dies before or right after the commit."""
 
     def __init__(self, connect, name, **args):
         self.connect = connect
@@ -152,7 +152,7 @@ class Reader:
 
     @staticmethod
     def overtakes(conn, xid):
-        """Whether nobody older than this transaction is left: another reader's open page holds the horizon, too."""
+        """Whether no transaction older than this one is left: another reader's open page holds the horizon, too."""
         return table(conn, "select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as n")[0]["n"] > xid
 
 
@@ -163,8 +163,8 @@ class Over(threading.Event):
 
 
 @pytest.fixture
-def crowd(db, connect):
-    """Everybody at work for some seconds; the readers by name, after they have read everything."""
+def busy(db, connect):
+    """All clients run for some seconds; returns the readers by name, after they have read everything."""
     one(db, "ff_seed_waitpoint_hmac_secret", kid="k1")
     db.execute(EMITTERS)
     db.execute("create table test_seen (n bigserial, name text, event_id bigint, cursor text)")
@@ -205,7 +205,7 @@ def crowd(db, connect):
 
 
 def enough(db, writers, readers):
-    """Whether it has been tried hard: commits, rollbacks, deaths, transactions that acted after a younger one."""
+    """Whether all cases occurred: commits, rollbacks, deaths, transactions that wrote after a younger one."""
     return (
         sum(w.committed for w in writers) >= ENOUGH
         and sum(w.given_up for w in writers) >= ENOUGH / 5
@@ -221,7 +221,7 @@ def place(cursor):
 
 @pytest.mark.slow("long run")
 @pytest.mark.read_committed("wants transactions that act after younger ones, which a snapshot forbids")
-def test_every_committed_event_is_seen_once_and_causes_come_before_effects(db, crowd):
+def test_every_committed_event_is_seen_once_and_causes_come_before_effects(db, busy):
     def wanted(name):
         events = stored(db, name if name in FAMILIES else None)
         if name == "all b":
@@ -230,7 +230,7 @@ def test_every_committed_event_is_seen_once_and_causes_come_before_effects(db, c
             events = [e for e in events if e["event_type"] in ("released", "failed", "started")]
         return events
 
-    for name in crowd:
+    for name in busy:
         seen = table(db, "select event_id, cursor from test_seen where name = %s order by n", name)
         events = wanted(name)
         assert len(events) > 10, name

@@ -1,4 +1,4 @@
-"""The id of an execution that was deleted is free when nothing of it is kept any more."""
+"""The id of a deleted execution can be reused when nothing of it is kept."""
 
 import pytest
 from psycopg.types.json import Jsonb

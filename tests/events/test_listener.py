@@ -14,7 +14,7 @@ from psycopg import AsyncConnection, Connection
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolClosed
 
 from pyff import AsyncEngine, Engine
-from pyff.listener import AsyncDoorbell, Doorbell, Listener
+from pyff.listener import AsyncWakeup, Listener, Wakeup
 from tests.events.test_follow import LIMIT, SLOW, Following
 from tests.sql import create, one, table
 from tests.streams.support import append, attempt, where
@@ -205,13 +205,13 @@ async def test_closing_the_async_engine_ends_its_followers(db, dsn, streams):
 
 def test_a_follower_whose_loop_has_ended_stops_no_other(db, dsn):
     listener = Listener(dsn, {})
-    left = AsyncDoorbell(listener, ["pyff_test"])
+    left = AsyncWakeup(listener, ["pyff_test"])
 
     async def begin():
         left.__enter__()
 
     asyncio.run(begin())
-    with Doorbell(listener, ["pyff_test"]) as staying:
+    with Wakeup(listener, ["pyff_test"]) as staying:
         assert staying.wait(LIMIT)  # it listens
         db.execute("notify pyff_test")
         assert staying.wait(LIMIT)
@@ -221,9 +221,9 @@ def test_a_follower_whose_loop_has_ended_stops_no_other(db, dsn):
 
 def test_a_channel_that_cannot_be_written_stops_no_other(db, dsn):
     listener = Listener(dsn, {})
-    with Doorbell(listener, ["pyff_test"]) as staying:
+    with Wakeup(listener, ["pyff_test"]) as staying:
         assert staying.wait(LIMIT)
-        with Doorbell(listener, ["\ud800"]):
+        with Wakeup(listener, ["\ud800"]):
             until(lambda: not listeners(db))
         assert staying.wait(LIMIT)  # it listens again
         db.execute("notify pyff_test")

@@ -1,4 +1,4 @@
-"""Reading events: one order, complete below the horizon, cursors that are good everywhere."""
+"""Reading events: one order, complete below the horizon, cursors valid for all families and filters."""
 
 import re
 

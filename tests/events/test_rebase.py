@@ -1,4 +1,4 @@
-"""A database that was dumped and restored elsewhere: transaction ids start again, readers go on all the same."""
+"""A database restored into another cluster: transaction ids start again, and readers continue."""
 
 import os
 import subprocess
@@ -211,7 +211,7 @@ OLD_SNAPSHOT = {
 }
 
 
-def test_whoever_writes_on_a_snapshot_from_before_a_rebase_is_refused(db, connect):
+def test_a_writer_with_a_snapshot_from_before_a_rebase_is_rejected(db, connect):
     made = {"ended": cycle(db), "flow": one(db, "ff_create_flow")["flow_id"]}
     create(db)
     one(db, "ff_set_lane_state", lane_id="a", state="paused")

@@ -1,4 +1,4 @@
-"""How events are stored: one row per call, which readers take apart again."""
+"""How events are stored: one row per call, which readers split into events."""
 
 import uuid
 
@@ -203,12 +203,12 @@ def test_events_of_one_execution_are_found_without_reading_the_others(db):
 def test_a_tick_reads_as_much_whether_or_not_completions_hold_ends_of_leases(db):
     for row in rows(db, "ff_create_executions", lane_id="default", payloads=[b""] * 1000):
         one(db, "ff_cancel_execution", execution_id=row["execution_id"])
-    ring = "select ff__notify_due_families() as n"
-    assert table(db, ring) == [{"n": 1}]
+    notify = "select ff__notify_due_families() as n"
+    assert table(db, notify) == [{"n": 1}]
     query = "select seq_tup_read + idx_tup_fetch as n from pg_stat_user_tables where relname = 'ff_event_log'"
     db.execute("select pg_stat_force_next_flush()")
     (before,) = table(db, query)
-    assert table(db, ring) == [{"n": 0}]
+    assert table(db, notify) == [{"n": 0}]
     db.execute("select pg_stat_force_next_flush()")
     (after,) = table(db, query)
     assert after["n"] - before["n"] <= 300

@@ -1,4 +1,4 @@
-"""examples/llm_budget.py does what it says."""
+"""examples/llm_budget.py works as described."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The same program in five languages: each speaks to a real server over TCP, by roles that may do only what they must.
+"""The same program in five languages: each uses a real server over TCP, with the least privileged roles.
 
 What a language needs comes from its own registry into its own cache, at the versions that its lock pins.
 """
@@ -6,9 +6,11 @@ What a language needs comes from its own registry into its own cache, at the ver
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -40,7 +42,7 @@ def _listening() -> TemporaryServer:
             port = probe.getsockname()[1]
         try:
             return temporary(listen_addresses="127.0.0.1", port=port)
-        except PgError:  # somebody else took the port meanwhile
+        except PgError:  # the port was taken in between
             continue
     raise AssertionError("no free port was found in 20 tries")
 
@@ -71,7 +73,7 @@ def database(server: TemporaryServer, request: pytest.FixtureRequest) -> Iterato
 
 
 def check(dsn: str) -> None:
-    """One execution was completed, with its result, and nothing is unsound."""
+    """One execution was completed, with its result, and the invariants hold."""
     with psycopg.connect(dsn) as conn:
         ((execution_id, state),) = conn.execute(
             "select execution_id, public_state from ff_list_executions()"
@@ -151,6 +153,72 @@ def test_node_with_pg(transcript):
     tool("node", "--version", r"v(\d+)", 18)
     tool("npm", "--version", r"(\d+)", 8)
     assert transcript(command("(cd node ")).endswith(f"\n{TRANSCRIPT}")  # after what npm says
+
+
+@pytest.mark.slow("builds environments")
+def test_the_worker_in_javascript_is_notified_renews_and_stops(server, database, tmp_path):
+    """docs/other-languages.md shows it."""
+    tool("node", "--version", r"v(\d+)", 18)
+    tool("npm", "--version", r"(\d+)", 8)
+    copy = shutil.copytree(HERE / "node", tmp_path / "node")
+    environment = {"HOME": str(tmp_path), **os.environ, **database}
+    installed = subprocess.run(
+        ["npm", "ci"], cwd=copy, env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
+    if installed.returncode != 0 and (reason := UNREACHABLE.search(installed.stderr)):
+        pytest.skip(f"a registry cannot be reached: {reason[0].strip()}")
+    assert installed.returncode == 0, installed.stderr
+    # A poll would come too late, and a lease that is not renewed would expire.
+    environment |= {"POLL_MS": "600000", "LEASE_MS": "900"}
+    dsn = make_conninfo(server.dsn, dbname=database["PYFF_DSN"].rpartition("/")[2])
+    with psycopg.connect(dsn, autocommit=True) as conn:
+
+        def submit(payload: str) -> str:
+            query = (
+                "select execution_id from ff_create_execution('numbers', p_payload => convert_to(%s, 'UTF8'))"
+            )
+            return conn.execute(query, [payload]).fetchone()[0]
+
+        def until(query: str, *args: object) -> None:
+            deadline = time.monotonic() + 60
+            while conn.execute(query, args).fetchone() is None:
+                assert time.monotonic() < deadline, query
+                time.sleep(0.02)
+
+        submit('{"number": 1}')
+        with subprocess.Popen(
+            ["node", "worker.js"], cwd=copy, env=environment, stdout=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                until("select from ff.ff_lane_registry where wake_armed")  # idle
+                until("select from pg_stat_activity where query = 'listen ff_lane' and state = 'idle'")
+                slow = submit('{"number": 21, "takes_ms": 2500}')
+                wrong = submit('{"number": -1}')
+                ended = "select from ff_v_execution where execution_id = %s and public_state = %s"
+                until(ended, slow, "completed")
+                until(ended, wrong, "failed")
+                result = conn.execute("select result from ff_get_execution_result(%s)", [slow]).fetchone()
+                taken = submit('{"number": 2, "takes_ms": 600000}')
+                until(ended, taken, "active")
+                conn.execute("select ff_cancel_execution(%s, 'test')", [taken])
+                process.send_signal(signal.SIGTERM)
+                said, _ = process.communicate(timeout=60)
+            finally:
+                process.kill()
+        assert result == (b"42",)
+        assert process.returncode == 0
+        assert said.splitlines()[1:] == [
+            f"completed {slow}",
+            f"failed {wrong}",
+            f"lost {taken} WF400",
+        ]
+        assert conn.execute("select * from ff_check_invariants()").fetchall() == []
+
+
+def test_the_page_shows_the_worker_in_javascript():
+    assert blocks(HERE.parents[1] / "docs" / "other-languages.md", "js") == [
+        (HERE / "node" / "worker.js").read_text()
+    ]
 
 
 @pytest.mark.slow("builds environments")

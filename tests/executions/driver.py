@@ -1,4 +1,4 @@
-"""Random clients of the SQL surface. They remember what they were told, and never look behind it."""
+"""Random clients of the SQL functions. They know only the results of their calls."""
 
 import random
 from collections import Counter
@@ -12,7 +12,7 @@ from tests.sql import Row, one, rows, table
 LANES = ("a", "b")
 TOKENS = ("x", "y")
 
-# What a client may be told when others act on the same execution. Anything else is a bug.
+# The errors a client may get when others act on the same execution. Any other is a bug.
 EXPECTED = {"WF300", "WF400", "WF401", "WF402", "WF403", "WF405", "WF406", "WF408", "WF417"}
 
 # What ends an attempt for good: its answer is remembered as long as the attempt.
@@ -145,7 +145,7 @@ class Client:
         return handle
 
     def repeat(self) -> None:
-        """A worker that did not hear the answer: it is told the same, whatever has happened since."""
+        """A worker that did not get the answer repeats the call: it gets the same, whatever has happened since."""
         if not self.answers:
             return
         verb, handle, answer = self.random.choice(self.answers)

@@ -50,7 +50,7 @@ VECTORS = {
     "cancelled unclaimed": (*_TERMINAL, "cancelled", "none", "cancelled"),
     "expired unclaimed": (*_TERMINAL, "expired", "none", "expired"),
 }
-VECTORS["lapsed lease"] = VECTORS["leased"]  # its time is over, and nobody has said so
+VECTORS["lapsed lease"] = VECTORS["leased"]  # it has expired, and no transaction has recorded it
 
 RUNNABLE = ("first", "retry", "replay", "resumable", "delayed", "backoff", "paused")
 ACTIVE = ("leased", "lapsed lease", "expired lease", "revoked lease")

@@ -1,4 +1,4 @@
-"""ff_create_executions, ff_claim_many, ff_complete_many, ff_renew_many: many at once, each as if it were alone."""
+"""ff_create_executions, ff_claim_many, ff_complete_many, ff_renew_many: same results as single calls."""
 
 import random
 
@@ -194,7 +194,7 @@ def test_a_row_of_a_batch_claim_is_that_of_a_single_claim(db, clock):
     assert events(db, many["execution_id"]) == ["lease/acquired"]
 
 
-def test_a_batch_claim_resumes_reclaims_and_heals_on_the_way(db, clock):
+def test_a_batch_claim_resumes_reclaims_and_applies_overdue_transitions(db, clock):
     now = clock.freeze()
     crashed = create(db, priority=9)
     take(db, lease_ttl_ms=10)
@@ -213,7 +213,7 @@ def test_a_batch_claim_resumes_reclaims_and_heals_on_the_way(db, clock):
     assert violations(db) == []
 
 
-def test_healed_rows_do_not_use_up_the_limit(db, clock):
+def test_rows_with_overdue_transitions_do_not_use_up_the_limit(db, clock):
     now = clock.freeze()
     for _ in range(5):
         create(db, priority=9, deadline_at_ms=now + 10)

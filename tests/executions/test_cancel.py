@@ -1,4 +1,4 @@
-"""ff_cancel and ff_cancel_execution: the end of work that nobody wants any more."""
+"""ff_cancel and ff_cancel_execution: the cancellation of work."""
 
 import pytest
 
@@ -83,7 +83,7 @@ def test_the_holder_may_cancel_by_its_fence(db, clock):
     assert news(db, eid, earlier) == ["lease/released:cancel", "completion/cancelled:r"]
 
 
-def test_a_cancelled_execution_is_already_cancelled_whoever_asks(db, clock):
+def test_a_cancelled_execution_is_already_cancelled_for_every_caller(db, clock):
     clock.freeze()
     for state in ("cancelled", "cancelled unclaimed"):
         eid, _ = reach(db, clock, state)

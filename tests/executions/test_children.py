@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.maintenance.support import EXECUTION, Due, errors, heal, poison, uuid_of
+from tests.maintenance.support import EXECUTION, Due, errors, poison, repair, uuid_of
 from tests.sql import claim, create, events, one, refused, rows, table, take, violations
 
 NO_ONE = "{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07"
@@ -342,7 +342,7 @@ def test_a_child_that_cannot_be_cancelled_keeps_no_other_from_it(db, clock):
     clock.advance(1000)
     assert one(db, "ff_drain_sibling_cancels")["errors"] > 0
     assert one(db, "ff_drain_sibling_cancels")["errors"] == 0  # put off
-    heal(db, bad)
+    repair(db, bad)
     clock.advance(60_000)
     assert one(db, "ff_drain_sibling_cancels")["errors"] == 0
     assert state(db, made[1]) == "cancelled"

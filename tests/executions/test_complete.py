@@ -1,4 +1,4 @@
-"""ff_complete: the end of an execution that went well."""
+"""ff_complete: the successful end of an execution."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""ff_create_execution: what a submission may say, and what becomes of it."""
+"""ff_create_execution: its arguments and their effects."""
 
 import uuid
 

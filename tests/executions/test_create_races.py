@@ -1,4 +1,4 @@
-"""Submissions that wait for somebody, or that meet an id or key of somebody else."""
+"""Submissions that wait for another transaction, or that conflict with an existing id or key."""
 
 import threading
 
@@ -73,7 +73,7 @@ def test_capabilities_in_two_dimensions_are_capabilities(db):
 
 
 @pytest.mark.parametrize("tail", ["garbage", "", "00000000-0000-0000-0000-000000000000"])
-def test_what_is_no_handle_waits_for_nobody(db, connect, tail):
+def test_an_invalid_handle_waits_for_no_lock(db, connect, tail):
     eid = create(db)
     holder, other = connect(autocommit=False), connect()
     one(holder, "ff_change_priority", execution_id=eid, priority=5)

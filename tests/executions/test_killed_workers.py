@@ -1,4 +1,4 @@
-"""Workers die by SIGKILL at any moment: nothing acknowledged is lost, nothing impossible is left behind."""
+"""Workers die by SIGKILL at any moment: nothing acknowledged is lost, and the invariants hold."""
 
 import json
 import os

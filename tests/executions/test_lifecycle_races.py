@@ -25,14 +25,14 @@ def together(count, work):
 
 
 @pytest.mark.parametrize(("claimers", "executions"), [(8, 40), (8, 3)])
-def test_every_execution_is_handed_out_once_and_nobody_waits(db, connect, claimers, executions):
+def test_every_execution_is_claimed_once_and_no_claim_waits(db, connect, claimers, executions):
     for n in range(executions + 5):
         create(db, priority=n % 3, required_capabilities=["a"] if n % 2 else [])
     holder = connect(autocommit=False)
     held = {take(holder, capabilities=["a"])["execution_id"] for _ in range(5)}
     conns = [connect() for _ in range(claimers)]
     for conn in conns:
-        conn.execute("set lock_timeout = '5s'")  # whoever waited for the holder would fail
+        conn.execute("set lock_timeout = '5s'")  # a statement that waits for the holder fails
 
     def work(n):
         got = []
@@ -152,7 +152,7 @@ def test_renewal_and_reclaim_at_the_end_of_a_lease_do_not_both_win(db, connect, 
 
 @pytest.mark.read_committed("the clock of the tests is a row, which a snapshot shows as it was")
 @pytest.mark.parametrize("function", ["ff_complete", "ff_renew", "ff_complete_many", "ff_renew_many"])
-def test_a_waiter_judges_the_lease_by_the_time_it_got_the_lock(db, connect, clock, function):
+def test_a_waiter_checks_the_lease_at_the_time_it_got_the_lock(db, connect, clock, function):
     clock.freeze()
     create(db)
     handle = take(db, lease_ttl_ms=1000)["handle"]

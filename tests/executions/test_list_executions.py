@@ -6,7 +6,7 @@ import pytest
 
 from tests.sql import create, one, refused, rows, take
 
-SOMEBODY = "018f3a2e-7b6c-7d1e-9f00-aabbccddee07"
+SOME_ID = "018f3a2e-7b6c-7d1e-9f00-aabbccddee07"
 
 
 def listed(db, **args):
@@ -92,7 +92,7 @@ def test_each_filter_alone_and_all_together(db, clock):
     assert set(listed(db, tag_key="t.k")) == {done, waiting}
     assert listed(db, tag_key="t.k", tag_value="2") == [waiting]
     assert listed(db, lane_id="a", namespace="x", public_state="completed", tag_key="t.k") == [done]
-    assert listed(db, flow_id=uuid.UUID(SOMEBODY)) == []
+    assert listed(db, flow_id=uuid.UUID(SOME_ID)) == []
     assert listed(db, lane_id="nowhere") == []
     assert listed(db, namespace="nowhere") == []
 
@@ -141,20 +141,20 @@ def test_an_unknown_state_is_refused(db, state):
         "",
         " ",
         "1",
-        SOMEBODY,
-        f"-{SOMEBODY}",
-        f"x-{SOMEBODY}",
-        f"1.5-{SOMEBODY}",
-        f"1-{SOMEBODY[:-1]}",
-        f"1-{SOMEBODY}0",
-        f"1-{SOMEBODY[:-1]}g",
-        f"1-{SOMEBODY}\n",
-        f"\n1-{SOMEBODY}",
-        f"1-{SOMEBODY.replace('-', '_')}",
-        f"{2**63}-{SOMEBODY}",
-        f"{'9' * 100}-{SOMEBODY}",
-        f"٧-{SOMEBODY}",
-        f"{{fp:7}}:{SOMEBODY}",
+        SOME_ID,
+        f"-{SOME_ID}",
+        f"x-{SOME_ID}",
+        f"1.5-{SOME_ID}",
+        f"1-{SOME_ID[:-1]}",
+        f"1-{SOME_ID}0",
+        f"1-{SOME_ID[:-1]}g",
+        f"1-{SOME_ID}\n",
+        f"\n1-{SOME_ID}",
+        f"1-{SOME_ID.replace('-', '_')}",
+        f"{2**63}-{SOME_ID}",
+        f"{'9' * 100}-{SOME_ID}",
+        f"٧-{SOME_ID}",
+        f"{{fp:7}}:{SOME_ID}",
     ],
 )
 def test_a_malformed_cursor_is_refused(db, cursor):

@@ -1,4 +1,4 @@
-"""Holder, operator and time meet on one execution: whoever comes second is told what the first one did."""
+"""Holder, operator and time meet on one execution: the second one gets the outcome of the first."""
 
 import json
 from collections import Counter
@@ -43,7 +43,7 @@ OPERATIONS = {
     "time out": control("ff_expire_execution", phase="attempt_timeout"),
 }
 
-# first, second, what the first is told, what the second is told once the first has committed
+# first, second, the answer to the first, the answer to the second once the first has committed
 RACES = [
     ("complete", "revoke", "completed", "already_satisfied no_active_lease"),
     ("revoke", "complete", "revoked operator", "lease_revoked"),
@@ -116,7 +116,7 @@ def told(call, *args):
 
 
 def race(db, clock, holder, waiter, first, second, row, *, commit, late=False):
-    """The second waits for the first, which then commits or rolls back: what each of them was told."""
+    """The second waits for the first, which then commits or rolls back: the answers to both."""
     answer = told(OPERATIONS[first], holder, row)
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(told, OPERATIONS[second], waiter, row)
@@ -144,7 +144,7 @@ CLOCK_STANDS_STILL = pytest.mark.read_committed(
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )
-def test_the_second_hears_what_the_first_one_did(db, connect, clock, when, races):
+def test_the_second_caller_gets_the_outcome_of_the_first(db, connect, clock, when, races):
     clock.freeze()
     holder, waiter = connect(autocommit=False), connect()
     for number, (first, second, to_first, to_second) in enumerate(races):
@@ -209,7 +209,7 @@ def test_of_many_at_once_one_cancels_and_one_replays(db, connect):
 
 
 def test_of_all_at_once_one_ends_it(db, connect, clock):
-    """Nobody waits for ever, nobody deadlocks, and the events tell one story."""
+    """No call waits for ever, no deadlock occurs, and the events are consistent."""
     clock.freeze()
     conns = [connect() for _ in range(8)]
     names = ["complete", "fail", "cancel", "operator cancel", "override", "revoke", "delay", "renew"]

@@ -1,4 +1,4 @@
-"""ff_change_priority: who goes first from now on."""
+"""ff_change_priority: the order of claims after it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""ff_progress and ff_update_progress: what a worker says while it works."""
+"""ff_progress and ff_update_progress: progress reports of a worker."""
 
 import pytest
 

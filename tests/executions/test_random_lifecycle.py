@@ -1,4 +1,4 @@
-"""Random operations, then the invariants: nothing that may not exist, nothing acknowledged lost."""
+"""Random operations; then the invariants hold, and nothing acknowledged is lost."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""What one execution is, was submitted with, and answered."""
+"""Reading one execution: its state, its input, its results."""
 
 import uuid
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.sql import create, execution, one, refused, rows, table, take, violations
 
-NOBODY = uuid.UUID("018f3a2e-7b6c-7d1e-9f00-aabbccddee07")
+UNKNOWN_ID = uuid.UUID("018f3a2e-7b6c-7d1e-9f00-aabbccddee07")
 READS = [
     "ff_describe_execution",
     "ff_read_execution_state",
@@ -64,7 +64,7 @@ def result(db, eid, **args):
 def test_an_unknown_execution_gives_no_rows(db, function):
     eid = create(db)
     name = uuid.UUID(eid.split(":")[-1])
-    for unknown in (f"{{fp:7}}:{NOBODY}", f"{{fp:{(name.bytes[-1] + 1) % 256}}}:{name}"):
+    for unknown in (f"{{fp:7}}:{UNKNOWN_ID}", f"{{fp:{(name.bytes[-1] + 1) % 256}}}:{name}"):
         assert rows(db, function, execution_id=unknown) == []
 
 
@@ -74,9 +74,9 @@ def test_an_unknown_execution_gives_no_rows(db, function):
     [
         (None, "invalid_input"),
         ("", "invalid_execution_id"),
-        (str(NOBODY), "invalid_execution_id"),
-        (f"{{fp:256}}:{NOBODY}", "invalid_execution_id"),
-        (f"{{fp:7}}:{NOBODY} ", "invalid_execution_id"),
+        (str(UNKNOWN_ID), "invalid_execution_id"),
+        (f"{{fp:256}}:{UNKNOWN_ID}", "invalid_execution_id"),
+        (f"{{fp:7}}:{UNKNOWN_ID} ", "invalid_execution_id"),
     ],
 )
 def test_a_malformed_id_is_refused(db, function, eid, kind):
@@ -363,14 +363,14 @@ def test_every_field_of_describe_can_be_asked_for(db):
     "name", ["", "no_such_field", "Priority", "p_execution_id", "payload", "caps_key", "request_hash", None]
 )
 def test_a_field_that_describe_does_not_return_is_refused(db, name):
-    for eid in (create(db), f"{{fp:7}}:{NOBODY}"):
+    for eid in (create(db), f"{{fp:7}}:{UNKNOWN_ID}"):
         with refused("invalid_input") as refusal:
             fields(db, eid, "priority", name)
         assert refusal.detail["field"] == name
 
 
 def test_fields_of_an_unknown_execution_are_no_rows(db):
-    assert fields(db, f"{{fp:7}}:{NOBODY}", "priority") == []
+    assert fields(db, f"{{fp:7}}:{UNKNOWN_ID}", "priority") == []
 
 
 def test_the_fields_must_be_given(db):

@@ -1,4 +1,4 @@
-"""A worker that did not hear the answer asks again, and is told what it was told."""
+"""A worker that did not get the answer repeats the call, and gets the same answer."""
 
 import uuid
 

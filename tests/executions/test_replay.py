@@ -1,4 +1,4 @@
-"""ff_replay_execution: running once more what had ended."""
+"""ff_replay_execution: running an ended execution again."""
 
 import pytest
 

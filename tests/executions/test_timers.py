@@ -1,4 +1,4 @@
-"""ff_mark_lease_expired_if_due, ff_promote_delayed, ff_expire_execution: what time does to one execution."""
+"""ff_mark_lease_expired_if_due, ff_promote_delayed, ff_expire_execution: timers of one execution."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every arrow between the states of an execution: where it leads, what it does to the attempt, what it says."""
+"""Every transition between the states of an execution: its target, its effect on the attempt, its events."""
 
 import pytest
 

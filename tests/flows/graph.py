@@ -175,7 +175,7 @@ def submit(db, nodes_, edges=(), groups=(), **args):
 
 
 def leave_undispatched(db, fid, end):
-    """Ends a member as if its flow had been busy."""
+    """Ends a member as if its flow was locked."""
     with busy_flows(db):
         end()
     (row,) = undispatched(db)

@@ -1,4 +1,4 @@
-"""Flows under real concurrency: nobody waits for a flow to end, nothing is lost, nothing happens twice."""
+"""Flows under real concurrency: no end waits for a flow, nothing is lost, nothing happens twice."""
 
 import random
 import threading

@@ -1,4 +1,4 @@
-"""Lists, descriptions, projections, retention."""
+"""Lists, descriptions, projections and retention of flows."""
 
 import pytest
 
@@ -66,7 +66,7 @@ def test_members_groups_and_edges_are_listed_in_pages(db):
 
 
 def test_what_is_unknown_has_no_rows(db):
-    nobody, eid = strange_flow(), "{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07"
+    missing, eid = strange_flow(), "{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07"
     for function, args in [
         ("ff_describe_flow", {}),
         ("ff_list_flow_members", {}),
@@ -74,10 +74,10 @@ def test_what_is_unknown_has_no_rows(db):
         ("ff_list_edges", {}),
         ("ff_list_edges", {"execution_id": eid}),
         ("ff_list_edges", {"execution_id": "{fp:8}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07"}),
-        ("ff_describe_edge", {"edge_id": nobody}),
+        ("ff_describe_edge", {"edge_id": missing}),
         ("ff_get_flow_tag", {"key": "a.b"}),
     ]:
-        assert rows(db, function, flow_id=nobody, **args) == []
+        assert rows(db, function, flow_id=missing, **args) == []
     assert rows(db, "ff_read_dependency_inputs", execution_id=eid) == []
     assert rows(db, "ff_resolve_execution_flow_id", execution_id=create(db)) == []
 

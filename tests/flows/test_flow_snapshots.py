@@ -65,7 +65,7 @@ def test_a_flow_that_came_to_life_again_is_not_trimmed(db, connect, clock):
     assert violations(db) == []
 
 
-def test_projecting_and_trimming_wait_for_nobody_and_leave_nothing_behind(db, connect):
+def test_projecting_and_trimming_never_wait_and_leave_nothing_behind(db, connect):
     fid, (member,) = chain(db, 1)
     finish(db, member)
     holder, other = connect(autocommit=False), connect()
@@ -80,7 +80,7 @@ def test_projecting_and_trimming_wait_for_nobody_and_leave_nothing_behind(db, co
     assert violations(db) == []
 
 
-def test_projecting_many_at_once_deadlocks_nobody_and_comes_to_an_end(db, connect, clock):
+def test_projecting_many_at_once_ends_without_a_deadlock(db, connect, clock):
     for _ in range(30):
         node(db, flow(db))
     conns = [connect() for _ in range(4)]
@@ -123,7 +123,7 @@ def test_a_dispatch_that_stopped_at_its_bounds_says_that_there_is_more(db):
     assert violations(db) == []
 
 
-def test_an_id_that_somebody_takes_meanwhile_is_a_conflict(db, connect):
+def test_an_id_that_is_taken_concurrently_is_a_conflict(db, connect):
     fid = "00000000-0000-7000-8000-000000000007"
     eid = "{fp:7}:11111111-0000-7000-8000-000000000007"
     holder, other = connect(autocommit=False), connect()

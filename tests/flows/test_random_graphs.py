@@ -89,7 +89,7 @@ def test_any_graph_with_any_ends_runs_to_its_end(db, graph, seed):
     alive = [
         r for r in rows(db, "ff_list_flow_members", flow_id=fid, limit=1000) if r["terminal_at_ms"] is None
     ]
-    # What lives waits for a replay that nobody asked for: an edge that was reopened, or one whose upstream does.
+    # Members that have not ended wait for a replay: of an upstream whose edge was reopened, directly or not.
     reopened = table(db, "select * from ff_edge where flow_id = %s and reopened_at_ms is not null", fid)
     assert not alive or reopened or found["public_flow_state"] == "cancelled"
     if not alive:

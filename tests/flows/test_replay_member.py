@@ -1,4 +1,4 @@
-"""Running an ended member again, and what that means for its flow."""
+"""Replays of members, and their effects on the flow."""
 
 import pytest
 
@@ -102,7 +102,7 @@ def test_a_skipped_member_goes_on_if_its_upstream_has_succeeded_since(db):
     assert violations(db) == []
 
 
-def test_a_member_that_failed_itself_is_judged_by_its_group_as_it_stands(db):
+def test_a_member_that_failed_itself_follows_the_current_state_of_its_group(db):
     fid, (a, b), child = fan_in(db, 2)
     finish(db, a)
     finish(db, b)

@@ -236,14 +236,14 @@ def test_a_lane_that_takes_no_work_and_an_id_that_exists_are_refused(db):
 
 @pytest.mark.parametrize("tail", [0, 3])
 def test_the_cycle_itself_is_named_and_not_what_leads_to_it(db, tail):
-    ring = [f"r{i}" for i in range(5)]
+    cycle = [f"r{i}" for i in range(5)]
     before = [f"t{i}" for i in range(tail)]
-    path = [*before, *ring]
+    path = [*before, *cycle]
     edges = [e(a, b) for a, b in pairwise(path)] + [e("r4", "r0"), e("r2", "end")]
     with refused("cycle_detected") as refusal:
         submit(db, [n(key) for key in ["end", *path]], edges)
     found = refusal.detail["path"]
-    assert sorted(found) == ring
+    assert sorted(found) == cycle
     assert all(e(a, b) in edges for a, b in zip(found, [*found[1:], found[0]], strict=True))
 
 
@@ -254,7 +254,7 @@ def computed(pid):
 
 
 def test_ten_thousand_nodes_take_a_time_that_grows_with_their_number(db):
-    """Not a benchmark: quadratic work would take minutes. What counts is the time that the server computed."""
+    """Not a benchmark: quadratic work would take minutes. Measures the processor time of the server."""
     pid = table(db, "select pg_backend_pid() as pid")[0]["pid"]
     if not Path(f"/proc/{pid}/stat").exists():
         pytest.skip("the processor time of the server cannot be seen from here")

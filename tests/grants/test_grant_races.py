@@ -1,4 +1,4 @@
-"""Grants at the same time: one execution, one grant, one lease, whoever comes first."""
+"""Grants at the same time: one execution, one grant, one lease, in any order."""
 
 import threading
 from collections import Counter
@@ -80,7 +80,7 @@ def test_every_execution_is_granted_once_and_no_scheduler_waits(db, connect, sch
     }
     conns = [connect() for _ in range(schedulers)]
     for conn in conns:
-        conn.execute("set lock_timeout = '5s'")  # whoever waited for the holder would fail
+        conn.execute("set lock_timeout = '5s'")  # a statement that waits for the holder fails
 
     def work(n):
         got = []

@@ -9,8 +9,8 @@ from tests.suspensions.support import seed
 
 WORKER = {"worker_id": "w", "worker_instance_id": "w-1"}
 OTHER = {"worker_id": "x", "worker_instance_id": "x-1"}
-NOBODY = uuid.UUID("018f3a2e-7b6c-7d1e-9f00-aabbccddee07")
-UNKNOWN = f"{{fp:7}}:{NOBODY}"
+UNKNOWN_ID = uuid.UUID("018f3a2e-7b6c-7d1e-9f00-aabbccddee07")
+UNKNOWN = f"{{fp:7}}:{UNKNOWN_ID}"
 
 
 def issue(db, eid, **args):
@@ -84,7 +84,7 @@ def test_the_same_worker_asking_again_gets_the_same_grant_unchanged(db, clock):
 @pytest.mark.parametrize(
     "other", [OTHER, {**WORKER, "worker_id": "x"}, {**WORKER, "worker_instance_id": "w-2"}]
 )
-def test_another_worker_hears_when_the_grant_ends_but_not_which_it_is(db, clock, other):
+def test_another_worker_learns_when_the_grant_ends_but_not_its_id(db, clock, other):
     clock.freeze()
     eid = create(db, required_capabilities=["a"])
     first = issue(db, eid, capabilities=["a"], grant_ttl_ms=100)
@@ -172,9 +172,9 @@ BAD_CLAIMANT = [
 BAD_ID = [
     ({"execution_id": None}, "invalid_input"),
     ({"execution_id": "x"}, "invalid_execution_id"),
-    ({"execution_id": f"{{fp:256}}:{NOBODY}"}, "invalid_execution_id"),
+    ({"execution_id": f"{{fp:256}}:{UNKNOWN_ID}"}, "invalid_execution_id"),
     ({"execution_id": UNKNOWN}, "execution_not_found"),
-    ({"execution_id": f"{{fp:8}}:{NOBODY}"}, "execution_not_found"),
+    ({"execution_id": f"{{fp:8}}:{UNKNOWN_ID}"}, "execution_not_found"),
 ]
 BAD_TTL = [None, 0, -1, 86_400_001, 2**63 - 1]
 
@@ -435,17 +435,17 @@ def test_a_grant_that_is_not_yours_says_nothing_about_itself(db, clock):
     plain, paused, bare = create(db, "q"), pause(db)["execution_id"], create(db, "q")
     for function, eid in [("ff_claim_execution", plain), ("ff_claim_resumed_execution", paused)]:
         grant = issue(db, eid)["grant_id"]
-        for args in ({"grant_id": NOBODY}, OTHER):
+        for args in ({"grant_id": UNKNOWN_ID}, OTHER):
             with refused("invalid_claim_grant") as refusal:
                 one(db, function, **{"execution_id": eid, "grant_id": grant, **WORKER, **args})
             assert refusal.detail == {"kind": "invalid_claim_grant", "execution_id": eid}
         with refused("invalid_claim_grant"):
             one(db, "ff_claim_from_grant", grant_id=grant, **OTHER)
     with refused("invalid_claim_grant"):
-        one(db, "ff_claim_execution", execution_id=bare, grant_id=NOBODY, **WORKER)
+        one(db, "ff_claim_execution", execution_id=bare, grant_id=UNKNOWN_ID, **WORKER)
     for function in ("ff_claim_from_grant", "ff_claim_from_resume_grant"):
         with refused("invalid_claim_grant"):
-            one(db, function, grant_id=NOBODY, **WORKER)
+            one(db, function, grant_id=UNKNOWN_ID, **WORKER)
 
 
 @pytest.mark.parametrize("kind", ["claim", "resume"])
@@ -467,9 +467,9 @@ def test_a_grant_ends_at_its_last_millisecond(db, clock, kind):
 
 
 def test_the_checks_of_a_redemption_come_in_their_order(db, clock):
-    """Each step mends what the step before complained of."""
+    """Each step fixes the reason of the previous rejection."""
     now = clock.freeze()
-    redeem = {"grant_id": NOBODY, **OTHER}
+    redeem = {"grant_id": UNKNOWN_ID, **OTHER}
     eid = create(db, deadline_at_ms=now + 10_000)
     row = take(db)
     one(db, "ff_set_lane_state", lane_id="default", state="paused")
@@ -535,7 +535,7 @@ REDEMPTIONS = [
     ],
 )
 def test_bad_input_redeems_nothing(db, function, args, kind):
-    given = {"execution_id": create(db), "grant_id": NOBODY, **WORKER, **args}
+    given = {"execution_id": create(db), "grant_id": UNKNOWN_ID, **WORKER, **args}
     if function == "ff_claim_resumed_execution" and "grant_id" in args:
         return  # allowed: see below
     if "from" in function:
@@ -607,7 +607,7 @@ def test_a_resume_without_a_grant_makes_the_checks_that_a_grant_would_have_made(
         resume(db, UNKNOWN)
 
 
-@pytest.mark.parametrize("grant_id", [None, NOBODY])
+@pytest.mark.parametrize("grant_id", [None, UNKNOWN_ID])
 def test_what_has_no_paused_attempt_is_never_resumed_whatever_its_state(db, clock, grant_id):
     clock.freeze()
     lapsed = lapse(db, clock)["execution_id"]

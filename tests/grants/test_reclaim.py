@@ -1,4 +1,4 @@
-"""Reclaim: crashed work is handed on, as often as its policy allows, and never while its holder lives."""
+"""Reclaim: crashed work is claimed again, as often as its policy allows, and never under a live lease."""
 
 import uuid
 
@@ -8,7 +8,7 @@ from tests.sql import create, events, execution, one, refused, rows, table, take
 
 WORKER = {"worker_id": "w", "worker_instance_id": "w-1"}
 OTHER = {"worker_id": "x", "worker_instance_id": "x-1"}
-NOBODY = uuid.UUID("018f3a2e-7b6c-7d1e-9f00-aabbccddee07")
+UNKNOWN_ID = uuid.UUID("018f3a2e-7b6c-7d1e-9f00-aabbccddee07")
 
 
 def lapse(db, clock, **args):
@@ -115,7 +115,7 @@ def test_only_a_capable_worker_is_granted_crashed_work(db, clock):
     assert issue(db, eid, capabilities=["a", "b", "c"])["outcome"] == "granted"
 
 
-def test_what_nobody_crashed_on_is_not_reclaimable(db, clock):
+def test_work_of_a_live_worker_is_not_reclaimable(db, clock):
     clock.freeze()
     waiting, delayed = create(db, "q"), create(db, "q", delay_ms=1000)
     paused = create(db) and take(db)
@@ -271,12 +271,12 @@ def test_the_attempt_of_a_revoked_lease_says_so(db):
 def test_an_absent_foreign_or_ended_grant_is_not_found(db, clock):
     clock.freeze()
     eid = lapse(db, clock)["execution_id"]
-    missing = reclaim(db, eid, NOBODY)
+    missing = reclaim(db, eid, UNKNOWN_ID)
     assert (missing["outcome"], missing["reclaim_count"]) == ("grant_not_found", 0)
     assert claimed_nothing(missing)
     grant = issue(db, eid, grant_ttl_ms=100)["grant_id"]
-    assert reclaim(db, eid, NOBODY)["outcome"] == "grant_not_found"
-    assert reclaim(db, eid, NOBODY, **OTHER)["outcome"] == "grant_not_found"
+    assert reclaim(db, eid, UNKNOWN_ID)["outcome"] == "grant_not_found"
+    assert reclaim(db, eid, UNKNOWN_ID, **OTHER)["outcome"] == "grant_not_found"
     clock.advance(100)
     for worker in (WORKER, OTHER):
         assert reclaim(db, eid, grant, **worker)["outcome"] == "grant_not_found"
@@ -380,12 +380,12 @@ def test_a_negative_cap_is_refused(db, clock):
 
 
 def test_an_unknown_execution_is_not_found(db):
-    for eid in (f"{{fp:7}}:{NOBODY}", f"{{fp:9}}:{NOBODY}"):
+    for eid in (f"{{fp:7}}:{UNKNOWN_ID}", f"{{fp:9}}:{UNKNOWN_ID}"):
         with refused("execution_not_found") as refusal:
             issue(db, eid)
         assert refusal.detail["execution_id"] == eid
         with refused("execution_not_found"):
-            reclaim(db, eid, NOBODY)
+            reclaim(db, eid, UNKNOWN_ID)
 
 
 def test_a_reclaim_grant_is_redeemed_by_its_id_alone_with_the_count(db, clock):
@@ -394,7 +394,7 @@ def test_a_reclaim_grant_is_redeemed_by_its_id_alone_with_the_count(db, clock):
     crash(db, clock, eid, 1)
     got = one(db, "ff_claim_from_grant", grant_id=issue(db, eid)["grant_id"], **WORKER)
     assert (got["outcome"], got["reclaim_count"], got["handle_kind"]) == ("claimed", 2, "reclaimed")
-    # ... and the count of an execution that is claimed otherwise is told too.
+    # ... and the count of an execution that is claimed otherwise is returned too.
     one(db, "ff_delay", handle=got["handle"], delay_ms=0)
     grant = one(db, "ff_issue_claim_grant", execution_id=eid, **WORKER)["grant_id"]
     resumed = one(db, "ff_claim_from_grant", grant_id=grant, **WORKER)

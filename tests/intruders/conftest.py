@@ -1,4 +1,4 @@
-"""Logins that may do what a role may, and own a schema of their own to plant things in."""
+"""Logins that are members of one role and own a schema, in which they create objects."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

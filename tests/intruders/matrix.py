@@ -1,4 +1,4 @@
-"""Who may call what, found out by trying: a login of each role calls every function.
+"""The privileges of each role, measured: a login of each role calls every function.
 
 `python -m tests.intruders.matrix` writes the outcome into docs/reliability.md.
 """

@@ -1,4 +1,4 @@
-"""Handles and tokens that were not given to whoever shows them open nothing."""
+"""Forged handles and tokens of others give no access."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""Nothing that a caller passes is ever run: not in any argument of any function, as text, in json, in bytes."""
+"""No argument is ever executed: not as text, in json, or in bytes, in any argument of any function."""
 
 import psycopg
 import pytest
@@ -48,7 +48,7 @@ def sprung(db):
 
 
 def put(db, query, args):
-    """What the call says, whatever that is; it is undone."""
+    """The result or error of the call, which is rolled back."""
     db.execute("savepoint put")
     try:
         return str(db.execute(query, args).fetchall())
@@ -88,7 +88,7 @@ def test_sql_in_any_argument_is_not_run(db, trap):
 
 
 def test_what_was_stored_is_not_run_later_either(db, trap):
-    """Names, tags, kinds and reasons that go in are read, listed, matched, rung for and swept."""
+    """Names, tags, kinds and reasons that go in are read, listed, matched, notified and swept."""
     for payload in PAYLOADS[:7]:
         lane = payload[:64]
         create(

@@ -119,7 +119,7 @@ def test_a_role_that_inherits_from_an_operator_is_one(db, dsn):
     assert overridden(db, claim) == 1
 
 
-def test_the_owner_overrides_without_any_role_and_lends_it_to_nobody(db, dsn):
+def test_the_owner_overrides_without_a_role_and_passes_no_right_on(db, dsn):
     """As in an installation without roles, where the owner is the only operator."""
     with login(db, dsn) as owner:
         me = owner.info.user

@@ -115,7 +115,7 @@ def test_tables_sequences_and_helpers_are_closed_to_a_login(db, dsn, role, insid
 
 @pytest.mark.own_session("acts as a role")
 @pytest.mark.parametrize("role", ROLES)
-def test_no_login_becomes_somebody_else(db, dsn, role):
+def test_no_login_becomes_another_role(db, dsn, role):
     others = [other for other in ROLES if other != role]
     with login(db, dsn, role) as conn:
         me = conn.info.user

@@ -1,4 +1,4 @@
-"""What signs tokens is nowhere but in its table; tokens are in no log of the engine's making."""
+"""Signing keys are only in their table, and the engine logs no tokens."""
 
 import re
 import secrets
@@ -16,7 +16,7 @@ from tests.suspensions.support import seed, suspended
 
 @pytest.fixture(scope="module")
 def loud():
-    """A server that writes everything down: statements, durations, plans of nested statements, full errors."""
+    """A server that logs everything: statements, durations, plans of nested statements, full errors."""
     settings = {
         "shared_preload_libraries": "auto_explain,pg_stat_statements",
         "log_statement": "none",
@@ -219,7 +219,7 @@ def test_nothing_that_can_be_read_contains_a_secret_or_a_token(loud):
 
 
 def test_the_statistics_of_the_planner_are_closed_too(loud):
-    """They hold values of the columns: whoever may not read a table must not find them in pg_stats."""
+    """They hold values of the columns: a role that may not read a table must not read them in pg_stats."""
     conn, _ = loud
     seed(conn)
     suspended(conn)
@@ -236,7 +236,7 @@ def test_the_statistics_of_the_planner_are_closed_too(loud):
 
 
 def test_a_login_sees_no_statement_of_another(loud):
-    """pg_stat_activity and pg_stat_statements show statements of others, which may hold tokens, to nobody."""
+    """pg_stat_activity and pg_stat_statements show statements of others, which may hold tokens, to no login."""
     conn, _ = loud
     mark = secrets.token_hex(16)
     conn.execute(f"select '{mark}'")

@@ -1,4 +1,4 @@
-"""Whoever may create objects cannot make the engine use them."""
+"""A role that may create objects cannot make the engine use them."""
 
 import psycopg
 import pytest
@@ -15,7 +15,7 @@ TABLES = (
 
 
 def cycle(producer, worker):
-    """A life of an execution, by whoever is connected."""
+    """The life of an execution, by the connected role."""
     created = one(producer, "public.ff_create_execution", lane_id="l", payload=b"x")
     (claim,) = rows(worker, "public.ff_claim", lane_id="l", worker_id="w", worker_instance_id="w")
     assert claim["execution_id"] == created["execution_id"]
@@ -211,7 +211,7 @@ def test_no_login_keeps_a_key_that_has_leaked_from_being_changed(db, intruder):
 
 
 def test_a_domain_that_spies_sees_no_more_than_its_owner_may(db, intruder):
-    """Arguments are cast before the function runs, with the rights of whoever calls."""
+    """Arguments are cast before the function runs, with the rights of the caller."""
     intruder.execute("create table lair.loot (said text)")
     intruder.execute(
         """

@@ -1,4 +1,4 @@
-"""How long a wrong token takes says nothing about how wrong it is."""
+"""The duration of a rejection does not depend on how much of a token is right."""
 
 import random
 from statistics import median
@@ -79,7 +79,7 @@ def measured(db, wrong):
 
 
 def differences(times):
-    """What these times tell to somebody outside."""
+    """What an outsider can learn from these times."""
     found = []
     base, none = times["first letter"], times["no token"]
     if told_apart(base, none) <= 0.9:

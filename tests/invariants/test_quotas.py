@@ -1,4 +1,4 @@
-"""What ff_check_invariants says of admission: finds what must not be, and nothing else."""
+"""ff_check_invariants on admission: it finds each violation, and nothing else."""
 
 import pytest
 
@@ -125,7 +125,7 @@ def test_one_start_too_many_in_a_window_is_found(db, clock):
     assert broken(db) == {"window_limit"}
 
 
-def test_a_window_of_many_starts_is_judged_in_one_pass(db, clock):
+def test_a_window_of_many_starts_is_evaluated_in_one_pass(db, clock):
     clock.freeze()
     policy(db, per_window=40_000, window=86_400)
     db.execute(

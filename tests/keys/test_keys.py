@@ -254,7 +254,7 @@ def test_a_repeated_suspension_shows_the_same_token_or_a_living_one(db, clock):
     (again,) = suspend(db, claim["handle"])
     assert again["waitpoint_token"].startswith("k2:")
     assert deliver(db, claim, again)["resumed"]
-    # Closed by now: the token is shown as it was, though nobody can use it.
+    # Closed by now: the token is still shown, but no longer valid.
     assert suspend(db, claim["handle"])[0]["waitpoint_token"] == again["waitpoint_token"]
     rotate(db, "k3", grace=0)
     rotate(db, "k4", grace=0)

@@ -1,8 +1,8 @@
-"""Lanes: what each state lets through, and the list of them."""
+"""Lanes: what each state allows, and the list of lanes."""
 
 import pytest
 
-from tests.sql import claim, create, one, refused, rows, rung, table, take, violations
+from tests.sql import claim, create, notifications, one, refused, rows, table, take, violations
 
 pytestmark = pytest.mark.modes
 
@@ -96,7 +96,7 @@ def test_what_each_state_lets_through(db, clock, state, submits, claims):
 
 
 @pytest.mark.own_session("LISTEN")
-def test_a_lane_that_opens_again_rings_for_those_who_wait(db, connect):
+def test_a_lane_that_is_resumed_notifies_waiting_workers(db, connect):
     create(db)
     set_state(db, "paused")
     assert claim(db) is None
@@ -104,9 +104,9 @@ def test_a_lane_that_opens_again_rings_for_those_who_wait(db, connect):
     listener = connect()
     listener.execute("listen ff_lane")
     set_state(db, "disabled")
-    assert rung(listener) == []
+    assert notifications(listener) == []
     set_state(db, "active")
-    assert rung(listener) == [("ff_lane", "default")]
+    assert notifications(listener) == [("ff_lane", "default")]
 
 
 @pytest.mark.parametrize(

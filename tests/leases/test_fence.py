@@ -1,4 +1,4 @@
-"""Who may act on an execution: the same checks in the same order for every verb of a worker."""
+"""The fence: the same checks in the same order in every function of a worker."""
 
 import uuid
 
@@ -137,7 +137,7 @@ def test_what_does_not_run_is_not_active(db, clock, state):
 
 @every_verb
 @pytest.mark.parametrize("state", ["leased", "lapsed lease", "expired lease", "revoked lease"])
-def test_every_part_of_the_fence_is_compared_before_the_lease_is_judged(db, clock, name, state):
+def test_every_part_of_the_fence_is_compared_before_the_lease_is_checked(db, clock, name, state):
     clock.freeze()
     eid, row = reach(db, clock, state)
     before = everything(db)

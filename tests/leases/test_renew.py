@@ -1,4 +1,4 @@
-"""ff_renew and ff_renew_lease: keeping a lease."""
+"""ff_renew and ff_renew_lease: extending a lease."""
 
 import uuid
 

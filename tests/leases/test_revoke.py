@@ -1,4 +1,4 @@
-"""ff_revoke_lease: taking a lease away from its holder."""
+"""ff_revoke_lease: an operator ends a lease."""
 
 import uuid
 

@@ -11,7 +11,7 @@ from tests.suspensions.support import seed, suspend
 
 IN_MS = 1000
 HOUR = 3_600_000
-# What somebody holds.
+# Locked by another transaction.
 FLOW = "select from ff_flow_core where flow_id = %s for update"
 EXECUTION = "select from ff_execution where execution_id::text = %s for update"
 
@@ -296,7 +296,7 @@ def make(db, clock, sweep: str, count: int) -> list[Due]:
 
 
 def poison(db, due: Due) -> None:
-    """From now on whoever changes this row fails."""
+    """From now on every change of this row fails."""
     db.execute(
         """
         create or replace function test_poison() returns trigger language plpgsql as $$
@@ -321,7 +321,7 @@ def poison(db, due: Due) -> None:
     )
 
 
-def heal(db, due: Due) -> None:
+def repair(db, due: Due) -> None:
     db.execute(
         sql.SQL("drop trigger {} on {}").format(
             sql.Identifier(f"poison {due.value}"), sql.Identifier(due.relation)

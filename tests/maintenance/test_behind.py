@@ -1,4 +1,4 @@
-"""What other transactions hold hides nothing that stands behind it: steps that work on flows, schedules and budgets.
+"""Locked rows do not hide the rows behind them: steps that work on flows, schedules and budgets.
 (The other steps: test_sweeps.py.)"""
 
 import pytest
@@ -12,7 +12,7 @@ from tests.sql import create, execution, one, rows, table, take, violations
 
 @pytest.fixture
 def holder(db, connect, clock):
-    """A connection whose transaction holds what a test locks; whoever waits for it fails."""
+    """A connection whose transaction holds what a test locks; a statement that waits for it fails."""
     clock.freeze()
     db.execute("set statement_timeout = '20s'")
     return connect(autocommit=False)
@@ -124,7 +124,7 @@ def test_schedules_look_behind_busy_ones(db, holder, clock):
     assert sweep(db, "fire_schedules")[:2] == (5, 0)
 
 
-def test_a_breach_that_somebody_is_at_does_not_hide_the_next(db, holder, clock):
+def test_a_locked_breach_does_not_hide_the_next(db, holder, clock):
     """However many executions it has; and none that is busy hides one that is free."""
     for name in ("first", "second"):
         budget(db, name, on_hard_limit="cancel_all")
@@ -147,7 +147,7 @@ def test_a_breach_that_somebody_is_at_does_not_hide_the_next(db, holder, clock):
     assert violations(db) == []
 
 
-def test_a_budget_that_somebody_holds_does_not_hide_the_spend_of_others(db, holder):
+def test_a_locked_budget_does_not_hide_the_spend_of_others(db, holder):
     for name in ("first", "second"):
         budget(db, name, release_on_terminal=True)
     for n in range(20):
@@ -163,7 +163,7 @@ def test_a_budget_that_somebody_holds_does_not_hide_the_spend_of_others(db, hold
 
 
 def test_what_is_spent_while_the_execution_ends_is_given_back(db, holder):
-    """The sweep leaves an execution for which somebody has written a spend and not yet committed."""
+    """The sweep leaves an execution with an uncommitted spend of another transaction."""
     budget(db, release_on_terminal=True)
     eid = create(db)
     spend(db, eid, 1, "before")

@@ -1,4 +1,4 @@
-"""What calls ff_tick: pyff maintain, pg_cron, a worker with nothing to do."""
+"""The callers of ff_tick: pyff maintain, pg_cron, an idle worker."""
 
 import json
 import os
@@ -145,7 +145,7 @@ print("all", place)
 """
 
 
-def test_sigterm_is_heard_in_whatever_line_of_the_pause_it_comes():
+def test_sigterm_ends_the_pause_at_any_line():
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=300, check=False
     )

@@ -1,11 +1,11 @@
-"""What each sweep does to what it finds; and what claims do when no maintenance runs at all."""
+"""The effects of each sweep; and of claims when no maintenance runs."""
 
 import psycopg
 import pytest
 
 from tests.budgets.support import budget, report, spend, used
 from tests.flows.graph import begin, flow, link, node, state
-from tests.maintenance.support import EXECUTION, IN_MS, Due, heal, make, poison, sweep
+from tests.maintenance.support import EXECUTION, IN_MS, Due, make, poison, repair, sweep
 from tests.sql import claim, create, events, execution, one, rows, table, take, violations
 from tests.suspensions.support import run, suspended
 
@@ -249,7 +249,7 @@ def test_events_of_one_family_that_cannot_be_deleted_do_not_keep_the_others(db, 
 
 @pytest.mark.parametrize("member", [False, True])
 def test_what_owes_a_budget_is_not_trimmed_when_a_failed_trim_is_tried_again(db, clock, member):
-    """It ended owing nothing, its trim failed, and only then something was spent on its behalf."""
+    """It ended without spend, its trim failed, and then usage was reported for it."""
     budget(db, release_on_terminal=True)
     eid = (
         node(db, flow(db), policy={"retention_ms": IN_MS})
@@ -261,7 +261,7 @@ def test_what_owes_a_budget_is_not_trimmed_when_a_failed_trim_is_tried_again(db,
     bad = Due(0, "ff_execution", "execution_id", eid[-36:], "", lambda: False)
     poison(db, bad)
     assert sweep(db, "trim_retention")[:2] == (0, 1)
-    heal(db, bad)
+    repair(db, bad)
     spend(db, eid, 5, "late")
     clock.advance(1000)
     assert sweep(db, "trim_retention")[:2] == (0, 0)
@@ -282,7 +282,7 @@ def test_claims_pass_over_a_due_row_that_maintenance_could_not_process(db, clock
         claim(db, name)
     assert sweep(db, name) == (0, 1, False)
     assert take(db, name)["execution_id"] == good
-    heal(db, bad)
+    repair(db, bad)
     clock.advance(1000)
     assert sweep(db, name) == (1, 0, False)
     assert take(db, name)["execution_id"].endswith(bad.value)
@@ -298,7 +298,7 @@ def test_claims_pass_over_due_work_under_a_quota_that_maintenance_could_not_proc
     good = create(db, policy={"quota_policy_id": "q"})
     assert take(db)["execution_id"] == good
     assert claim(db) is None
-    heal(db, bad)
+    repair(db, bad)
     clock.advance(1000)
     assert sweep(db, "sweep_delayed") == (1, 0, False)
     assert take(db)["execution_id"] == stuck
@@ -392,7 +392,7 @@ def test_a_claim_takes_what_was_parked_for_a_budget_that_is_free_again(db):
 
 
 def test_claims_leave_what_a_breach_or_a_cancelled_flow_will_cancel(db, connect):
-    """Nobody cancels it, and nobody runs it either."""
+    """It is neither cancelled nor claimed."""
     budget(db, on_hard_limit="cancel_all")
     create(db, policy={"budget_ids": ["b"]})
     report(db, 101)
@@ -411,7 +411,7 @@ def test_a_claim_fires_a_schedule_that_is_due(db, clock):
     assert claim(db)
 
 
-def test_a_submission_takes_over_a_key_that_nobody_swept(db, clock):
+def test_a_submission_takes_over_an_expired_key_before_the_sweep(db, clock):
     first = create(db, idempotency_key="k", policy={"dedup_window_ms": IN_MS})
     clock.advance(IN_MS)
     assert create(db, idempotency_key="k") != first

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.flows.graph import chain, fan_in, finish, flow, node, state
-from tests.maintenance.support import EXECUTION, FLOW, Due, errors, heal, poison, sweep, uuid_of
+from tests.maintenance.support import EXECUTION, FLOW, Due, errors, poison, repair, sweep, uuid_of
 from tests.sql import one, table, violations
 
 Moved = list[Callable[[], bool]]
@@ -112,7 +112,7 @@ def test_what_cannot_be_changed_is_put_off_and_the_others_move_on(db, holder, cl
     (noted,) = errors(db, name).values()
     assert (noted["attempts"], noted["last_error"]) == (1, f"P0001: poison {bad.value}")
     assert sweep(db, name) == (0, 0, False), "a driver would call again at once"
-    heal(db, bad)
+    repair(db, bad)
     clock.advance(6000)
     assert sweep(db, name)[1] == 0
     assert [done() for done in moved] == [True] * 3

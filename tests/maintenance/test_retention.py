@@ -1,4 +1,4 @@
-"""ff_trim_retention: what ended long ago goes, with all that hangs off it."""
+"""ff_trim_retention: deletes old executions with all their rows."""
 
 import pytest
 from psycopg.types.json import Jsonb
@@ -193,7 +193,7 @@ def test_a_lane_or_a_namespace_can_be_trimmed_alone(db, clock):
     assert left(db) == {kept}
 
 
-def test_a_row_that_somebody_holds_is_passed_over(db, connect, clock):
+def test_a_locked_row_is_skipped(db, connect, clock):
     clock.freeze()
     held = finish(db)
     clock.advance(7 * DAY)

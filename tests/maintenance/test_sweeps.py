@@ -1,10 +1,10 @@
-"""Every sweep alike: what is due and not a moment earlier, in bounded batches, and no bad row stops the good ones."""
+"""All sweeps: they process due rows only, in bounded batches, and a failing row does not stop the others."""
 
 import threading
 
 import pytest
 
-from tests.maintenance.support import AT_ONCE, EXECUTION, SWEEPS, errors, heal, make, poison, sweep
+from tests.maintenance.support import AT_ONCE, EXECUTION, SWEEPS, errors, make, poison, repair, sweep
 from tests.sql import refused, rows, table, violations
 
 every_sweep = pytest.mark.parametrize("name", SWEEPS)
@@ -74,7 +74,7 @@ def test_a_row_that_cannot_be_processed_is_put_off_and_the_others_move_on(db, cl
             clock.now() + 1000 * 2 ** (attempt - 1),
         )
 
-    heal(db, bad)
+    repair(db, bad)
     clock.set(error["next_retry_at_ms"])
     assert sweep(db, name) == (1, 0, False)
     assert bad.moved()
@@ -94,12 +94,12 @@ def test_a_bad_row_never_heads_the_batch_again(db, clock, name):
 
 
 @every_sweep
-def test_a_bad_row_that_somebody_else_dealt_with_is_forgotten(db, clock, name):
+def test_a_failed_row_that_another_transaction_processed_is_forgotten(db, clock, name):
     (due,) = make(db, clock, name, 1)
     clock.set(due.due_ms)
     poison(db, due)
     assert sweep(db, name)[:2] == (0, 1)
-    heal(db, due)
+    repair(db, due)
     db.execute("alter table ff_reconciler_error rename to kept")
     db.execute("create table ff_reconciler_error (like kept including all)")
     assert sweep(db, name)[:2] == (1, 0)
@@ -125,7 +125,7 @@ def hold(conn, name, due):
 
 
 @every_sweep
-def test_what_is_busy_is_left_and_hides_nothing_and_nobody_waits(db, connect, clock, name):
+def test_locked_rows_are_skipped_and_hide_nothing_and_no_caller_waits(db, connect, clock, name):
     made = make(db, clock, name, 6)
     clock.set(made[-1].due_ms)
     with connect(autocommit=False) as other:

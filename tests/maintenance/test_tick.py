@@ -230,7 +230,7 @@ def test_an_error_that_is_not_about_a_row_puts_no_row_off(db, clock, sqlstate):
         assert set(errors(db, "sweep_delayed")) == {""}
 
 
-def test_a_cancelled_query_is_not_swallowed(db):
+def test_a_cancelled_query_is_reported(db):
     replace_step(db, "sweep_delayed", "perform pg_sleep(30);")
     db.execute("set local statement_timeout = '200ms'")
     with pytest.raises(psycopg.errors.QueryCanceled):
@@ -238,7 +238,7 @@ def test_a_cancelled_query_is_not_swallowed(db):
 
 
 @pytest.mark.own_session("LISTEN")
-def test_a_tick_rings_for_the_families_that_want_it(db, connect):
+def test_a_tick_notifies_the_families_that_notify_by_tick(db, connect):
     listener = connect()
     tick(db)
     listener.execute("listen ff_completion_events")
@@ -253,7 +253,7 @@ def test_a_tick_rings_for_the_families_that_want_it(db, connect):
 
 
 def test_callers_meet_the_locks_of_one_that_has_not_committed_and_wait_for_none(db, connect, clock):
-    """One caller holds every gate and every row; 20 others, forced or not, finish all the same and find nothing."""
+    """One caller holds the locks of all steps and rows; 20 others, forced or not, finish and process nothing."""
     clock.freeze()
     kinds = [name for name in SWEEPS if name != "trim_streams"]
     made = [due for name in kinds for due in make(db, clock, name, 3)]
@@ -379,7 +379,7 @@ def test_an_idle_tick_reads_a_handful_of_rows_however_many_there_are(db, connect
     assert "ff_budget_usage_by_exec" not in many
     kept = {"ff_execution", "ff_attempt_past", "ff_event_log", "ff_suspension", "ff_flow_core"}
     assert {name: counts for name, counts in many.items() if name in kept and counts[0]} == {}, "it scans"
-    # Of each family of events that is rung for by tick, the last hundred are looked at.
+    # Of each family of events that is notifications for by tick, the last hundred are looked at.
     assert sum(index for name, (_, index) in many.items() if name in kept) <= 420, many
     assert many.get("ff_execution", (0, 0))[1] <= few.get("ff_execution", (0, 0))[1] + 2
     # Not due at all: nothing but the table of the steps, the families and their last events.

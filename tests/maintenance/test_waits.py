@@ -13,7 +13,7 @@ from tests.sql import create, execution, one, table, take, violations
 
 @pytest.fixture
 def holder(db, connect, clock):
-    """A connection whose transaction holds what a test locks; whoever waits for it fails."""
+    """A connection whose transaction holds what a test locks; a statement that waits for it fails."""
     clock.freeze()
     db.execute("set lock_timeout = '3s'")
     return connect(autocommit=False)
@@ -85,7 +85,7 @@ WATCHED: list[tuple[str, Make]] = [
 
 
 @pytest.mark.parametrize(("name", "make"), WATCHED)
-def test_a_step_leaves_an_execution_whose_stream_somebody_is_about_to_watch(db, holder, clock, name, make):
+def test_a_step_skips_an_execution_with_an_uncommitted_watch_of_its_stream(db, holder, clock, name, make):
     eid, moved = make(db, holder)
     clock.advance(IN_MS)
     one(holder, "ff_watch_stream", execution_id=eid, attempt_index=0)
@@ -98,7 +98,7 @@ def test_a_step_leaves_an_execution_whose_stream_somebody_is_about_to_watch(db, 
     assert violations(db) == []
 
 
-def test_dispatch_leaves_a_sibling_whose_stream_somebody_is_about_to_watch_to_the_outbox(db, holder, clock):
+def test_dispatch_leaves_a_sibling_with_an_uncommitted_watch_to_the_outbox(db, holder, clock):
     flow_id, (winner, sibling), child = fan_in(db, 2, "any_of")
     streaming(db, begin(db, sibling, lease_ttl_ms=60_000))
     holder.execute(FLOW, [flow_id])
@@ -113,7 +113,7 @@ def test_dispatch_leaves_a_sibling_whose_stream_somebody_is_about_to_watch_to_th
     assert violations(db) == []
 
 
-def test_a_peer_is_not_woken_while_somebody_is_about_to_watch_its_stream(db, holder, clock):
+def test_a_peer_is_not_woken_while_a_watch_of_its_stream_is_uncommitted(db, holder, clock):
     """Its flow was cancelled since it was parked: to wake it would be to end it."""
     one(db, "ff_create_quota_policy", quota_policy_id="q", max_concurrent=1)
     flow_id = flow(db)
@@ -164,7 +164,7 @@ def test_a_step_leaves_an_execution_whose_slot_another_is_about_to_drop(db, hold
     assert violations(db) == []
 
 
-def test_a_slot_of_an_execution_that_somebody_is_at_is_dropped_later(db, holder, clock):
+def test_a_slot_of_a_locked_execution_is_dropped_later(db, holder, clock):
     one(db, "ff_create_quota_policy", quota_policy_id="q", window_seconds=60)
     eids = [create(db), create(db), "{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07"]  # the last is not there
     for eid in eids:

@@ -1,4 +1,4 @@
-"""Databases to migrate, and a look at what a migration left behind."""
+"""Databases to migrate, and the comparison of their schemas."""
 
 import subprocess
 import uuid
@@ -51,7 +51,7 @@ def other_server() -> Iterator[TemporaryServer]:
 
 @pytest.fixture
 def role(database: Database) -> Iterator[str]:
-    """A role without any right of its own, besides TEMPORARY and CONNECT that everybody has."""
+    """A role without any right of its own, besides TEMPORARY and CONNECT, which PUBLIC has."""
     name = f"pyff_test_{uuid.uuid4().hex[:12]}"
     database.rows(f"create role {name}")
     yield name

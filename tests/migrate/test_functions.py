@@ -150,7 +150,7 @@ def test_views_on_a_changed_function_or_view_come_back(database, release):
     assert database.rows("select * from ff_v_b, ff_v_d") == [(2, 1, 1)]
 
 
-def test_a_view_of_somebody_else_survives_until_a_column_under_it_goes(database, release):
+def test_a_view_of_another_owner_survives_until_its_column_is_dropped(database, release):
     release.view("ff_v_x", "select 1 as a")
     migrate(database.dsn, db=release.tree)
     database.rows("create view dashboard as select a from ff_v_x")

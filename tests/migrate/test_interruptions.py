@@ -1,4 +1,4 @@
-"""Killed, run twice at once, failed half-way: the next run always finds its way."""
+"""Migrations that are killed, run concurrently or fail: the next run completes them."""
 
 import random
 import time

@@ -1,4 +1,4 @@
-"""Through a pooler that gives the connection to somebody else after every transaction."""
+"""Through a pooler that gives the connection to another client after every transaction."""
 
 import psycopg
 import pytest

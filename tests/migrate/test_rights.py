@@ -1,4 +1,4 @@
-"""Who may migrate, and who may call what afterwards."""
+"""The privileges that migrating needs, and those that it grants."""
 
 from pathlib import Path
 

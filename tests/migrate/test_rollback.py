@@ -1,4 +1,4 @@
-"""The way back, one migration at a time."""
+"""Rollback, one migration at a time."""
 
 import pytest
 

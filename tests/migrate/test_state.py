@@ -9,7 +9,7 @@ from pyff.migrate import (
     SchemaGap,
     Status,
     check,
-    judge,
+    check_installed,
     migrate,
     require_current,
     require_current_async,
@@ -90,7 +90,7 @@ def test_two_records_that_disagree_are_not_guessed_at(database, release):
         migrate(database.dsn, db=release.tree)
 
 
-def test_the_migrations_of_somebody_elses_yoyo_are_not_ours(database, release):
+def test_the_migrations_of_another_yoyo_user_are_ignored(database, release):
     migrate(database.dsn, db=release.tree)
     database.rows("insert into _yoyo_migration values ('x', '20260101_theirs', now())")
     assert migrate(database.dsn, db=release.tree).applied == ()
@@ -115,10 +115,10 @@ def test_the_runtime_refuses_a_gap_and_accepts_a_newer_database(release, row, co
     if row and row[1] == "same":
         row = (row[0], tree.functions_sha256, row[2])
     if not complaint:
-        judge(row, tree)
+        check_installed(row, tree)
         return
     with pytest.raises(SchemaGap, match=complaint) as refused:
-        judge(row, tree)
+        check_installed(row, tree)
     assert refused.value.hint == "run pyff migrate"
 
 

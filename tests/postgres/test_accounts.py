@@ -1,4 +1,4 @@
-"""Who the server runs as: ourselves, or, because PostgreSQL refuses root, a lesser account."""
+"""The account of the server: the current user or, since PostgreSQL refuses root, an unprivileged one."""
 
 import importlib.util
 import os
@@ -16,7 +16,7 @@ import typing_extensions
 from pyff.postgres import PgError, find, start, temporary
 from tests.postgres.helpers import mentions, one
 
-root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
+root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to switch to another account")
 linux_root = pytest.mark.skipif(
     os.geteuid() != 0 or not shutil.which("setpriv") or not shutil.which("unshare"),
     reason="needs root, setpriv and unshare",
@@ -142,12 +142,12 @@ def run(elsewhere: Path, home: Path, program: str, *wrapper: str, **options: obj
 def test_an_ordinary_user_has_a_server_of_his_own(elsewhere, empty_home):
     own = empty_home / "own"
     own.mkdir()
-    nobody = pwd.getpwnam("nobody")
-    os.chown(own, nobody.pw_uid, nobody.pw_gid)
-    said = run(elsewhere, own, SESSION, user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[])
+    account = pwd.getpwnam("nobody")
+    os.chown(own, account.pw_uid, account.pw_gid)
+    said = run(elsewhere, own, SESSION, user=account.pw_uid, group=account.pw_gid, extra_groups=[])
     assert said.startswith("served by "), said
-    assert said.endswith(" as nobody\n")
-    assert {path.stat().st_uid for path in own.rglob("*") if not path.is_symlink()} == {nobody.pw_uid}
+    assert said.endswith(f" as {account.pw_name}\n")
+    assert {path.stat().st_uid for path in own.rglob("*") if not path.is_symlink()} == {account.pw_uid}
     assert not mentions(own)
 
 

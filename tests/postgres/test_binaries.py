@@ -1,4 +1,4 @@
-"""`find`: which PostgreSQL is taken, and what is said about those that are not."""
+"""`find`: which PostgreSQL it chooses, and the errors of the rejected ones."""
 
 import os
 import shutil
@@ -159,7 +159,7 @@ def test_what_a_killed_unpacking_left_is_removed_by_the_next(unpacked, empty_hom
 
 
 @pytest.mark.slow("builds environments")
-def test_damaged_programs_are_unpacked_afresh(unpacked):
+def test_damaged_programs_are_unpacked_again(unpacked):
     (unpacked / "bin" / "postgres").write_bytes(b"")
     assert find().version
     assert (unpacked / "bin" / "postgres").stat().st_size > 0
@@ -184,7 +184,7 @@ def test_missing_libraries_are_lent_by_the_wheels_at_hand(unpacked, monkeypatch)
 
 
 @pytest.mark.slow("builds environments")
-def test_a_library_that_nobody_can_lend_is_named(unpacked, monkeypatch, system):
+def test_a_library_that_is_missing_everywhere_is_named(unpacked, monkeypatch, system):
     shutil.rmtree(unpacked)
     system()
     complaint = "error while loading shared libraries: libnever.so.1: cannot open"

@@ -354,7 +354,7 @@ def test_a_port_that_is_none_is_refused(home, monkeypatch, port):
         start()
 
 
-# --- somebody else's server -----------------------------------------------------------------------
+# --- an external server ----------------------------------------------------------------------------
 
 
 def test_pyff_dsn_names_a_server_that_is_not_ours(home, monkeypatch):

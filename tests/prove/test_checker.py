@@ -1,17 +1,17 @@
-"""The checker finds nothing wrong with a true history, and each lie by its rule: of the database, or of a client."""
+"""The checker accepts a true history, and finds each falsification of the database or of a client by its rule."""
 
 import copy
 
 import pytest
 
-from pyff.verify import Call, Recorder, check, load
 from tests.sql import spread_events
+from tools.verify import Call, Recorder, check, load
 
 SINGLE = {"kind": "single", "waitpoint_key": "go", "matcher": "wildcard"}
 
 
 class Story:
-    """One client that goes through every family of operations, and what it was told."""
+    """One client that goes through every family of operations, and the results of its calls."""
 
     def __init__(self, conn, directory):
         self.conn, self.path = conn, directory / "worker.jsonl"
@@ -123,7 +123,7 @@ class Story:
         ]
 
     def calls(self):
-        """All that it was told; and it read every event, which a reader may have to wait for."""
+        """All results of its calls; and it read every event, which a reader may have to wait for."""
         query = "select event_id, event_type from ff_event order by gen, ord, event_id"
         rows = [{"event_id": id, "event_type": kind} for id, kind in self.conn.execute(query)]
         return [*load([self.path]), Call("reader", 1, "ff_read_events", {}, 0, rows=rows, ended_ms=1)]
@@ -144,15 +144,15 @@ def test_a_true_history_holds(story):
 HELD = "(select execution_id from ff_execution where lane_id = 'a')"
 LIES = {
     "an execution is gone": (
-        "creates are kept",
+        "acknowledged creates are stored",
         "delete from ff_execution where lane_id = 'unclaimed'",
     ),
     "a payload has changed": (
-        "creates are kept",
+        "acknowledged creates are stored",
         "update ff_execution set payload = 'other' where payload = 'kept'",
     ),
     "a result has changed": (
-        "results are the winners",
+        "acknowledged results are stored",
         "update ff_execution set result = 'other' where result = 'done'",
     ),
     "a result was read that is not there": (
@@ -160,37 +160,37 @@ LIES = {
         "update ff_execution set result = 'other' where result = 'done'",
     ),
     "results of a batch changed places": (
-        "results are the winners",
+        "acknowledged results are stored",
         "update ff_execution set result = case result when 'one' then 'two' else 'one' end::bytea"
         " where result in ('one', 'two')",
     ),
-    "an end is not told": (
-        "every end is told once",
+    "an end is not recorded": (
+        "every end is recorded once",
         f"delete from ff_event_log where family = 'completion' and execution_id = {HELD}",
     ),
-    "an end is told with another outcome": (
-        "every end is told once",
+    "an end is recorded with another outcome": (
+        "every end is recorded once",
         f"update ff_event_log set event_type = 'failed' where family = 'completion' and execution_id = {HELD}",
     ),
-    "an end that somebody was told of is not there": (
-        "ends are kept",
+    "an acknowledged end is not there": (
+        "every end has its event",
         "delete from ff_event_log where family = 'completion' and event_type = 'failed' and lane_id = 'again'",
     ),
     "one of two cancellations is not there": (
-        "ends are kept",
+        "every end has its event",
         "delete from ff_event_log where event_id = (select max(event_id) from ff_event_log"
         " where family = 'completion' and event_type = 'cancelled' and lane_id = 'again')",
     ),
     "a replay is not counted": (
-        "replays are kept",
+        "replays are counted",
         "update ff_execution set replay_count = 1 where lane_id = 'again'",
     ),
     "a lease that was given up was taken away": (
-        "ends are as told",
+        "lease ends are recorded",
         f"update ff_event_log set event_type = 'revoked' where event_type = 'released' and execution_id = {HELD}",
     ),
     "a lease that was taken away was not": (
-        "ends are as told",
+        "lease ends are recorded",
         "update ff_event_log set event_type = 'released' where event_type = 'revoked' and lane_id = 'again'",
     ),
     "a reclaim is not counted": (
@@ -198,7 +198,7 @@ LIES = {
         f"update ff_execution set lease_reclaim_count = 7 where execution_id = {HELD}",
     ),
     "a suspension was not waited out": (
-        "pauses are kept",
+        "suspended work is not claimed",
         f"delete from ff_event_log where event_type = 'resumed' and execution_id = {HELD}",
     ),
     "a member of a cancelled flow was claimed": (
@@ -206,73 +206,76 @@ LIES = {
         "update ff_event_log set occurred_at_ms = occurred_at_ms + 600000"
         " where event_type = 'acquired' and lane_id = 'stopped'",
     ),
-    "the end of a lease is not told": (
-        "one fence at a time",
+    "the end of a lease is not recorded": (
+        "one live lease at a time",
         f"delete from ff_event_log where event_type = 'released' and execution_id = {HELD}",
     ),
     "a lease begins before the one before has ended": (
-        "leases follow each other",
+        "leases do not overlap",
         f"update ff_event_log set occurred_at_ms = occurred_at_ms - 600000 where event_type = 'acquired'"
         f" and lease_epoch = 2 and execution_id = {HELD}",
     ),
     "a lease was taken away before its time": (
-        "leases last as promised",
+        "leases do not expire early",
         f"update ff_event_log set event_type = 'expired' where event_type = 'released' and execution_id = {HELD}",
     ),
-    "the beginning of a lease is not told": (
+    "the start of a lease is not recorded": (
         "claims are recorded",
         f"delete from ff_event_log where event_type = 'acquired' and execution_id = {HELD}",
     ),
     "a call came after the end of its lease": (
-        "stale calls are refused",
+        "stale calls are rejected",
         f"update ff_event_log set occurred_at_ms = 1 where event_type = 'released' and execution_id = {HELD}",
     ),
-    "a signal is gone": ("signals are kept", "delete from ff_signal"),
-    "a signal has changed": ("signals are kept", "update ff_signal set payload = 'other'"),
+    "a signal is gone": ("signals are stored", "delete from ff_signal"),
+    "a signal has changed": ("signals are stored", "update ff_signal set payload = 'other'"),
     "a signal is an operator's": (
-        "signals and approvals are kept apart",
+        "signals and approvals are separate",
         "update ff_signal set source_type = 'operator'",
     ),
     "a suspension was shown to another lease": (
-        "tokens are shown to their fence",
+        "tokens are returned to their fence",
         "update ff_suspension set lease_id = suspension_id",
     ),
-    "signals are misnumbered": ("signals are kept", "update ff_signal set seq = 7"),
-    "a frame is gone": ("frames are kept", "delete from ff_stream_frame where payload = 'first'"),
-    "a frame has changed": ("frames are kept", "update ff_stream_frame set payload = 'x' where payload = 'first'"),
+    "signals are misnumbered": ("signals are stored", "update ff_signal set seq = 7"),
+    "a frame is gone": ("frames are stored", "delete from ff_stream_frame where payload = 'first'"),
+    "a frame has changed": ("frames are stored", "update ff_stream_frame set payload = 'x' where payload = 'first'"),
     "a reader passed over a frame": (
         "streams are read in order",
         "update ff_stream_frame set ts_ms = ts_ms + 600000 where payload = 'first'",
     ),
-    "a patch is gone": ("summaries hold every patch", "update ff_stream_summary set document = '{}'"),
+    "a patch is gone": ("summaries contain every patch", "update ff_stream_summary set document = '{}'"),
     "an event was read that is not there": (
         "events are read once in order",
         f"delete from ff_event_log where event_type = 'renewed' and execution_id = {HELD}",
     ),
-    "a step is gone": ("steps are kept", "delete from ff_step"),
-    "a step has changed": ("steps are kept", "update ff_step set result = 'other'"),
+    "a step is gone": ("steps are stored", "delete from ff_step"),
+    "a step has changed": ("steps are stored", "update ff_step set result = 'other'"),
     "a tick is gone": (
         "schedules fire once",
         "delete from ff_execution"
         " where tags ->> 'schedule.fire_at_ms' = (select last_fire_at_ms::text from ff_schedule)",
     ),
-    "a budget counts too little": ("budgets add up", "update ff_budget_usage set current_value = 29"),
+    "a budget counts too little": ("budget usage is exact", "update ff_budget_usage set current_value = 29"),
     "a budget is passed": (
-        "budgets add up",
+        "budget usage is exact",
         "update ff_budget_usage set current_value = 30, hard_limit = 29, lowered = true",
     ),
-    "a cap is passed": ("caps hold", "update ff_quota_policy set max_concurrent = 1 where quota_policy_id = 'few'"),
+    "a cap is passed": (
+        "concurrency limits hold",
+        "update ff_quota_policy set max_concurrent = 1 where quota_policy_id = 'few'",
+    ),
     "a window is passed": (
-        "windows hold",
+        "window limits hold",
         "update ff_quota_policy set max_requests_per_window = 2 where quota_policy_id = 'slow'",
     ),
-    "an edge is gone": ("graphs are kept", "delete from ff_edge"),
+    "an edge is gone": ("graphs are stored", "delete from ff_edge"),
     "a child did not wait": (
-        "children wait",
+        "members wait for dependencies",
         "update ff_event_log set event_id = event_id + 1000000 where family = 'completion' and lane_id = 'flow-a'",
     ),
     "a parent did not wait": (
-        "parents wait",
+        "parents wait for children",
         "update ff_event_log set event_id = event_id + 1000000 where family = 'completion' and lane_id = 'children'",
     ),
 }  # fmt: skip
@@ -294,7 +297,7 @@ def of(calls, function, n=0):
 def test_two_keys_for_one_execution_are_found(story):
     calls = story.calls()
     of(calls, "ff_create_execution", 2).row["execution_id"] = story.known(0)
-    assert "duplicates name the first" in story.rules(calls)
+    assert "duplicates return the first" in story.rules(calls)
 
 
 def test_a_lease_that_two_were_given_is_found(story):
@@ -314,7 +317,7 @@ def test_a_call_under_a_lease_that_had_run_out_is_found(story):
     for call in calls:
         if call.function in ("ff_claim", "ff_renew"):
             call.row["lease_expires_at_ms"] = 1
-    assert "lapsed calls are refused" in story.rules(calls)
+    assert "calls under an expired lease are rejected" in story.rules(calls)
 
 
 def test_a_report_that_was_added_twice_is_found(story):
@@ -332,20 +335,20 @@ def test_a_report_that_was_refused_and_counts_as_applied_is_found(story):
 def test_a_signal_with_the_token_of_another_waitpoint_is_found(story):
     calls = story.calls()
     of(calls, "ff_deliver_signal").args["waitpoint_token"] = f"k:{'0' * 64}"
-    assert "tokens open their own" in story.rules(calls)
+    assert "tokens are checked" in story.rules(calls)
 
 
 def test_a_claim_before_the_end_of_a_delay_is_found(story):
     calls = story.calls()
     of(calls, "ff_delay").row["delay_until_ms"] = 1 << 60
-    assert "delays are kept" in story.rules(calls)
+    assert "delayed work is not claimed early" in story.rules(calls)
 
 
 def test_a_slot_that_was_given_back_and_is_held_is_found(story):
     calls = story.calls()
     assert of(calls, "ff_check_admission", 2).row["outcome"] == "admitted"
     of(calls, "ff_check_admission", 2).row["outcome"] = "already_admitted"
-    assert "slots are given back" in story.rules(calls)
+    assert "released slots are free" in story.rules(calls)
 
 
 def test_a_slot_that_two_held_is_found(story):
@@ -355,7 +358,7 @@ def test_a_slot_that_two_held_is_found(story):
     # Calls of one millisecond have no order that the rule could go by: the slot is given back a second later.
     release = of(calls, "ff_release_admission")
     release.began_ms, release.ended_ms = release.began_ms + 1000, release.ended_ms + 1000
-    assert "holds hold" in story.rules(calls)
+    assert "held slots respect the limit" in story.rules(calls)
 
 
 def test_an_event_that_was_read_twice_is_found(story):
@@ -393,7 +396,7 @@ def test_a_renewal_without_an_answer_after_the_end_of_a_lease_promises_nothing(s
     late = copy.deepcopy(of(calls, "ff_renew"))
     late.args, late.rows, late.ended_ms = {"handle": story.handle}, None, None
     late.began_ms += 10_000_000
-    assert "leases last as promised" not in story.rules([*calls, late])
+    assert "leases do not expire early" not in story.rules([*calls, late])
 
 
 def test_a_client_that_starts_again_goes_on_with_its_history(db, tmp_path):
@@ -408,17 +411,17 @@ def test_a_client_that_starts_again_goes_on_with_its_history(db, tmp_path):
 
 
 def test_every_rule_has_a_lie_that_it_finds():
-    from pyff.verify.check import CLOCK_RULES, RULES
+    from tools.verify.check import CLOCK_RULES, RULES
 
     by_hand = {
-        "duplicates name the first",
+        "duplicates return the first",
         "one release each",
-        "lapsed calls are refused",
+        "calls under an expired lease are rejected",
         "reports count once",
-        "holds hold",
-        "tokens open their own",
-        "delays are kept",
-        "slots are given back",
+        "held slots respect the limit",
+        "tokens are checked",
+        "delayed work is not claimed early",
+        "released slots are free",
     }
     known = {rule.__name__.replace("_", " ") for rule in (*RULES, *CLOCK_RULES)}
     assert {rule for rule, _ in LIES.values()} | by_hand == known

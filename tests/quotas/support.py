@@ -1,4 +1,4 @@
-"""Short ways to say what the tests of admission say all the time."""
+"""Helpers for the tests of admission."""
 
 from typing import Any
 

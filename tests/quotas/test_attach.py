@@ -8,7 +8,7 @@ from psycopg.types.json import Jsonb
 from tests.quotas.support import ask, budget, limits, many, parked, policy, state, sweep, under
 from tests.sql import claim, create, execution, one, refused, rows, take, violations
 
-NOBODY = "{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07"
+UNKNOWN_ID = "{fp:7}:018f3a2e-7b6c-7d1e-9f00-aabbccddee07"
 
 
 def attach(db, name="q", **target):
@@ -57,7 +57,7 @@ def test_what_cannot_be_attached(db):
     with refused("quota_policy_not_found"):
         attach(db, "nobody", execution_id=eid)
     with refused("execution_not_found"):
-        attach(db, execution_id=NOBODY)
+        attach(db, execution_id=UNKNOWN_ID)
     with refused("invalid_execution_id"):
         attach(db, execution_id="x")
     with refused("flow_not_found"):
@@ -72,7 +72,7 @@ def test_what_cannot_be_attached(db):
             attach(db, "other", **target)
         assert refusal.detail["attached"] == "q"
     with refused("execution_not_found"):
-        detach(db, execution_id=NOBODY)
+        detach(db, execution_id=UNKNOWN_ID)
     with refused("flow_not_found"):
         detach(db, flow_id=uuid.uuid4())
 
@@ -215,14 +215,14 @@ def test_what_cannot_be_blocked(db):
     one(db, "ff_cancel_execution", execution_id=ended)
     for reason in ("waiting_for_capable_worker", "waiting_for_delay", "", "x" * 5000):
         with refused("invalid_blocking_reason"):
-            block(db, NOBODY, reason)
+            block(db, UNKNOWN_ID, reason)
     with refused("invalid_input"):
-        block(db, NOBODY, None)
+        block(db, UNKNOWN_ID, None)
     with refused("invalid_input"):
-        block(db, NOBODY, "paused_by_operator", not_before_ms=-1)
+        block(db, UNKNOWN_ID, "paused_by_operator", not_before_ms=-1)
     for function in (unblock, lambda db, eid: block(db, eid, "paused_by_operator")):
         with refused("execution_not_found"):
-            function(db, NOBODY)
+            function(db, UNKNOWN_ID)
     with refused("execution_already_terminal"):
         block(db, ended, "paused_by_operator")
     with refused("execution_not_eligible"):

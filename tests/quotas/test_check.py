@@ -9,7 +9,7 @@ from tests.quotas.support import ask, limits, many, parked, policy, state, under
 from tests.sql import claim, create, execution, one, refused, rows, table, take, violations
 
 
-def nobody():
+def unknown():
     name = uuid.uuid4()
     return f"{{fp:{name.bytes[-1]}}}:{name}"
 
@@ -27,7 +27,7 @@ def written(db):
 def test_an_admission_is_held_and_asking_again_consumes_nothing(db, clock):
     clock.freeze()
     policy(db, at_once=2, per_window=5)
-    eid = nobody()
+    eid = unknown()
     assert ask(db, eid) == {
         "outcome": "admitted",
         "retry_after_ms": None,
@@ -40,8 +40,8 @@ def test_an_admission_is_held_and_asking_again_consumes_nothing(db, clock):
         "active_concurrency": 1,
         "window_count": 1,
     }
-    assert ask(db, nobody())["active_concurrency"] == 2
-    full = ask(db, nobody())
+    assert ask(db, unknown())["active_concurrency"] == 2
+    full = ask(db, unknown())
     assert full == {
         "outcome": "concurrency_exceeded",
         "retry_after_ms": None,
@@ -54,23 +54,23 @@ def test_an_admission_is_held_and_asking_again_consumes_nothing(db, clock):
 def test_bad_arguments_are_refused(db):
     policy(db)
     with refused("quota_policy_not_found"):
-        ask(db, nobody(), "nobody")
+        ask(db, unknown(), "nobody")
     for hold in (0, -1, None):
         with refused("invalid_input"):
-            ask(db, nobody(), hold_ms=hold)
+            ask(db, unknown(), hold_ms=hold)
     with refused("invalid_execution_id"):
         ask(db, "x")
     with refused("invalid_execution_id"):
         give_back(db, "x")
     with refused("invalid_input"):
-        give_back(db, nobody(), refund_rate=None)
+        give_back(db, unknown(), refund_rate=None)
 
 
 def test_a_hold_ends_at_its_time(db, clock):
     clock.freeze()
     policy(db, at_once=1)
-    ask(db, nobody(), hold_ms=1000)
-    late = nobody()
+    ask(db, unknown(), hold_ms=1000)
+    late = unknown()
     clock.advance(999)
     assert ask(db, late)["outcome"] == "concurrency_exceeded"
     clock.advance(1)
@@ -82,9 +82,9 @@ def test_the_window_slides(db, clock):
     policy(db, per_window=2, window=10)
     for at in (0, 4_000):
         clock.set(now + at)
-        assert ask(db, nobody())["outcome"] == "admitted"
+        assert ask(db, unknown())["outcome"] == "admitted"
     clock.set(now + 5_000)
-    late = nobody()
+    late = unknown()
     assert ask(db, late) == {
         "outcome": "rate_exceeded",
         "retry_after_ms": 5_000,
@@ -95,7 +95,7 @@ def test_the_window_slides(db, clock):
     assert ask(db, late)["retry_after_ms"] == 1
     clock.set(now + 10_000)
     assert ask(db, late)["outcome"] == "admitted"
-    assert ask(db, nobody())["retry_after_ms"] == 4_000
+    assert ask(db, unknown())["retry_after_ms"] == 4_000
 
 
 def test_after_a_lower_limit_the_answer_is_the_start_that_must_leave_the_window(db, clock):
@@ -103,17 +103,17 @@ def test_after_a_lower_limit_the_answer_is_the_start_that_must_leave_the_window(
     policy(db, per_window=3, window=10)
     for at in (0, 1_000, 2_000):
         clock.set(now + at)
-        ask(db, nobody())
+        ask(db, unknown())
     one(db, "ff_update_quota_policy", quota_policy_id="q", max_requests_per_window=1)
     # Three lie in the window and one may: the third oldest has to leave it.
-    assert ask(db, nobody())["retry_after_ms"] == 10_000
+    assert ask(db, unknown())["retry_after_ms"] == 10_000
 
 
 def test_jitter_is_a_random_part(db, clock):
     clock.freeze()
     policy(db, per_window=1, window=10, jitter=100)
-    ask(db, nobody())
-    waits = {ask(db, nobody())["retry_after_ms"] for _ in range(60)}
+    ask(db, unknown())
+    waits = {ask(db, unknown())["retry_after_ms"] for _ in range(60)}
     assert min(waits) >= 10_000
     assert max(waits) <= 10_100
     assert len(waits) > 10
@@ -122,25 +122,25 @@ def test_jitter_is_a_random_part(db, clock):
 def test_an_attempt_is_charged_once_per_window(db, clock):
     clock.freeze()
     policy(db, per_window=1, window=10)
-    eid = nobody()
+    eid = unknown()
     ask(db, eid, hold_ms=1)
     clock.advance(1)
     again = ask(db, eid, hold_ms=1)
     assert (again["outcome"], again["window_count"]) == ("admitted", 1)
     clock.advance(10_000)
     assert ask(db, eid)["outcome"] == "admitted"
-    assert ask(db, nobody())["retry_after_ms"] == 10_000
+    assert ask(db, unknown())["retry_after_ms"] == 10_000
 
 
-def test_rate_is_judged_before_concurrency(db):
+def test_rate_is_checked_before_concurrency(db):
     policy(db, at_once=1, per_window=1)
-    ask(db, nobody())
-    assert ask(db, nobody())["outcome"] == "rate_exceeded"
+    ask(db, unknown())
+    assert ask(db, unknown())["outcome"] == "rate_exceeded"
 
 
 def test_a_release_frees_the_slot_and_refunds_the_start_if_asked(db):
     policy(db, at_once=1, per_window=2)
-    first, second, third = nobody(), nobody(), nobody()
+    first, second, third = unknown(), unknown(), unknown()
     ask(db, first)
     assert give_back(db, first) == {"outcome": "released", "active_concurrency": 0}
     assert give_back(db, first) == {"outcome": "already_released", "active_concurrency": 0}
@@ -154,8 +154,8 @@ def test_a_release_frees_the_slot_and_refunds_the_start_if_asked(db):
 def test_nothing_to_release_is_no_error(db, clock):
     clock.freeze()
     policy(db, at_once=1)
-    assert give_back(db, nobody(), "nobody") == {"outcome": "already_released", "active_concurrency": 0}
-    eid = nobody()
+    assert give_back(db, unknown(), "nobody") == {"outcome": "already_released", "active_concurrency": 0}
+    eid = unknown()
     ask(db, eid, hold_ms=10)
     clock.advance(10)
     assert give_back(db, eid)["outcome"] == "already_released"
@@ -211,7 +211,7 @@ def in_a_flow(db, eid):
 @pytest.mark.parametrize("make", [by_itself, in_a_flow])
 def test_a_slot_asked_for_before_its_execution_was_created_ends_with_it(db, make):
     policy(db, at_once=1)
-    eid = nobody()
+    eid = unknown()
     assert ask(db, eid)["outcome"] == "admitted"
     make(db, eid)
     assert violations(db) == []
@@ -246,7 +246,7 @@ def test_the_attempt_is_the_one_that_would_run_next(db):
 
 def test_a_released_slot_lets_a_parked_peer_go(db):
     policy(db, at_once=1)
-    key = nobody()
+    key = unknown()
     ask(db, key)
     eid = under(db)
     assert claim(db) is None
@@ -257,7 +257,7 @@ def test_a_released_slot_lets_a_parked_peer_go(db):
 
 def test_a_refusal_writes_nothing(db):
     policy(db, at_once=1)
-    ask(db, nobody())
+    ask(db, unknown())
     eid = create(db)
     before = execution(db, eid)
     assert ask(db, eid)["outcome"] == "concurrency_exceeded"
@@ -271,9 +271,9 @@ def test_a_stale_snapshot_never_admits_one_too_many(db, connect, isolation):
     stale = connect(autocommit=False)
     stale.execute(f"set transaction isolation level {isolation}")
     stale.execute("select count(*) from ff_exec_core")
-    assert ask(db, nobody())["outcome"] == "admitted"
+    assert ask(db, unknown())["outcome"] == "admitted"
     with pytest.raises(psycopg.errors.SerializationFailure):
-        ask(stale, nobody())
+        ask(stale, unknown())
     stale.rollback()
     assert limits(db)["active_concurrency"] == 1
 

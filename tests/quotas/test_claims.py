@@ -1,4 +1,4 @@
-"""Every claim keeps to the policy: what may not start is parked, and hides nothing."""
+"""Every claim obeys the policy: work that may not start is parked and does not block other work."""
 
 import pytest
 
@@ -294,7 +294,7 @@ def test_a_targeted_grant_is_refused_and_parks_nothing(db, clock):
     targeted(db, eids[1])
 
 
-def test_a_targeted_grant_hears_when_to_come_back(db, clock):
+def test_a_targeted_grant_reports_when_to_retry(db, clock):
     clock.freeze()
     policy(db, per_window=1, window=10)
     eids = many(db, 2, "q")
@@ -305,7 +305,7 @@ def test_a_targeted_grant_hears_when_to_come_back(db, clock):
     assert refusal.detail["retry_after_ms"] == 9_000
 
 
-def test_a_targeted_claim_hears_of_a_budget(db):
+def test_a_targeted_claim_reports_a_budget(db):
     budget(db, "b", used=10)
     eid = create(db, policy={"budget_ids": ["b"]})
     with refused("budget_exceeded") as refusal:
@@ -391,7 +391,7 @@ def test_a_reclaim_that_has_lost_its_object_gives_the_slot_back(db, clock):
     assert violations(db) == []
 
 
-def test_an_operator_asks_nobody(db):
+def test_an_operator_needs_no_admission(db):
     policy(db, at_once=1)
     eids = many(db, 2, "q")
     take(db)
@@ -439,7 +439,7 @@ def test_what_stops_work_is_a_breach_or_a_strict_limit(db, mode, breached, stops
     assert [row["execution_id"] for row in batch(db)] == []
 
 
-def test_a_budget_without_a_hard_limit_stops_nobody(db):
+def test_a_budget_without_a_hard_limit_stops_no_work(db):
     budget(db, "b", used=10, hard=0)
     create(db, policy={"budget_ids": ["b"]})
     take(db)

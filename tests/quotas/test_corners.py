@@ -49,7 +49,7 @@ def test_a_grant_keeps_a_slot_that_would_have_ended_before_it(db, clock):
     assert held["execution_id"] == eid
 
 
-def crowd(db, count, **args):
+def fill(db, count, **args):
     """So many ready executions under the policy."""
     for start in range(0, count, 500):
         many(db, min(500, count - start), "q", **args)
@@ -64,10 +64,10 @@ def block_all(db, lane, not_before=None):
     )
 
 
-def test_an_empty_claim_finds_its_own_behind_a_crowd_of_another_lane(db):
+def test_an_empty_claim_finds_its_own_behind_many_rows_of_another_lane(db):
     policy(db, at_once=1)
-    crowd(db, 1100, lane_id="crowd")
-    block_all(db, "crowd")
+    fill(db, 1100, lane_id="many")
+    block_all(db, "many")
     mine = under(db, lane="mine")
     block_all(db, "mine")
     assert take(db, "mine")["execution_id"] == mine
@@ -77,8 +77,8 @@ def test_an_empty_claim_finds_its_own_behind_a_crowd_of_another_lane(db):
 def test_what_is_not_due_hides_nothing_that_is(db, clock):
     clock.freeze()
     policy(db, per_window=1)
-    crowd(db, 1100, lane_id="crowd")
-    block_all(db, "crowd", clock.now() + 10**9)
+    fill(db, 1100, lane_id="many")
+    block_all(db, "many", clock.now() + 10**9)
     clock.advance(1)
     due = under(db)
     block_all(db, "default", clock.now() + 10)
@@ -141,7 +141,7 @@ def test_a_batch_ends_where_a_policy_is_busy_whatever_slots_are_held_under_it(db
     held = under(db, "a")
     assert ask(db, held, "a", hold_ms=HOUR)["outcome"] == "admitted"
     with connect(autocommit=False) as other:
-        # It may be waiting for what the batch holds, and nobody would see that as a deadlock.
+        # It may be waiting for what the batch holds, which PostgreSQL does not detect as a deadlock.
         one(other, "ff_update_quota_policy", quota_policy_id="a")
         with db.transaction():
             db.execute("set local statement_timeout = '20s'")

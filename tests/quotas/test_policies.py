@@ -124,7 +124,7 @@ def test_an_update_does_not_wait_for_the_time_that_old_limits_gave(db, clock):
     assert take(db)["execution_id"] == second
 
 
-def test_lower_limits_interrupt_nobody(db):
+def test_lower_limits_interrupt_no_work(db):
     policy(db, at_once=2)
     many(db, 3, "q")
     held = [take(db), take(db)]

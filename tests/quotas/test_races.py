@@ -1,4 +1,4 @@
-"""Sixteen clients against a cap of three: it is never exceeded, and nobody is lost."""
+"""Sixteen clients against a cap of three: it is never exceeded, and no work is lost."""
 
 import os
 import random
@@ -22,7 +22,7 @@ RETRIES = {"retry_policy": {"max_retries": 1000, "backoff": {"type": "fixed", "d
 
 
 class Client(threading.Thread):
-    """Claims by every way there is, and ends what it got by any of them, or not at all."""
+    """Claims in every way, and ends its work in any way, or not at all."""
 
     def __init__(self, conn, number, deadline):
         super().__init__()
@@ -91,7 +91,7 @@ class Client(threading.Thread):
 
 
 def most_at_once(db, expiries):
-    """How many leases lived at one moment at most, by their events or, where one ran out, by its expiry."""
+    """The largest number of concurrent leases, by their events or, for an expired one, by its expiry."""
     query = """select lease_id, event_type, occurred_at_ms from ff_event
                 where family = 'lease' and event_type in ('acquired', 'reclaimed', 'released', 'expired', 'revoked')
                 order by event_id"""
@@ -115,7 +115,7 @@ def most_at_once(db, expiries):
     "isolation",
     ["read committed", pytest.param("repeatable read", marks=pytest.mark.slow("other isolation levels"))],
 )
-def test_the_cap_is_never_exceeded_and_nobody_is_lost(db, connect, isolation):
+def test_the_cap_is_never_exceeded_and_no_work_is_lost(db, connect, isolation):
     seconds = SECONDS if isolation == "read committed" else min(SECONDS, 2)
     policy(db, at_once=CAP)
     many(db, 300, policy={"quota_policy_id": "q", **RETRIES})
@@ -124,7 +124,7 @@ def test_the_cap_is_never_exceeded_and_nobody_is_lost(db, connect, isolation):
         conn = connect()
         conn.execute(f"set default_transaction_isolation = '{isolation}'")
         conn.execute("set lock_timeout = '60s'")
-        kind = Patient if isolation != "read committed" else Client
+        kind = Retrying if isolation != "read committed" else Client
         clients.append(kind(conn, number, time.monotonic() + 90))
     feeding = connect()
     for client in clients:
@@ -172,7 +172,7 @@ def test_the_cap_is_never_exceeded_and_nobody_is_lost(db, connect, isolation):
     assert violations(db) == []
 
 
-class Patient(Client):
+class Retrying(Client):
     """At REPEATABLE READ a call may have to be repeated."""
 
     def claims(self):
@@ -189,7 +189,7 @@ class Patient(Client):
 
 
 def drain(db):
-    """Empty claims alone bring everything back: no sweeper runs."""
+    """Empty claims release all parked work: no sweep runs."""
     deadline = time.monotonic() + 180
     left = "select count(*) as n from ff_exec_core where lifecycle_phase <> 'terminal'"
     while table(db, left)[0]["n"]:

@@ -1,4 +1,4 @@
-"""Whatever ends an activity frees its slot and lets one parked peer go; time does the rest."""
+"""Every end of a lease frees its slot and releases one parked execution; rate limits end by time."""
 
 import pytest
 from psycopg.types.json import Jsonb
@@ -80,7 +80,7 @@ def test_a_lapsed_lease_frees_its_slot_with_no_help(db, clock):
     eid = under(db)
     assert claim(db) is None
     clock.advance(1000)
-    # Nobody has looked at the other lane: the row still says leased.
+    # No claim has read the other lane: the row is still leased.
     assert execution(db, crashed)["ownership_state"] == "leased"
     assert limits(db)["active_concurrency"] == 0
     assert take(db)["execution_id"] == eid
@@ -168,7 +168,7 @@ def test_a_peer_that_is_busy_is_passed_over(db, connect):
     assert [state(db, eid) for eid in eids[1:]] == ["blocked_by_quota", "eligible_now"]
 
 
-def test_rate_parks_are_let_go_when_due_and_never_more_than_the_window_has_room_for(db, clock):
+def test_rate_limited_work_is_released_when_due_and_only_as_the_window_allows(db, clock):
     clock.freeze()
     policy(db, per_window=2, window=10)
     many(db, 5, "q")
@@ -188,7 +188,7 @@ def test_rate_parks_are_let_go_when_due_and_never_more_than_the_window_has_room_
     assert violations(db) == []
 
 
-def test_an_end_does_not_let_go_those_that_wait_for_a_start(db):
+def test_an_end_does_not_release_work_that_waits_for_a_start(db):
     policy(db, at_once=5, per_window=1)
     many(db, 2, "q")
     row = take(db)
@@ -236,7 +236,7 @@ def test_a_sweep_goes_in_batches(db):
     assert one(db, "ff_sweep_admissions", limit=3) == {"processed": 2, "errors": 0, "more": False}
 
 
-def test_a_policy_or_budget_that_is_gone_holds_nobody(db):
+def test_a_deleted_policy_or_budget_holds_no_work(db):
     policy(db, at_once=1)
     budget(db, "b", used=10)
     many(db, 2, "q")

@@ -1,4 +1,4 @@
-"""A worker that claims what it is told to and then does nothing more, until it is killed."""
+"""A worker that claims what its arguments name and then waits until it is killed."""
 
 import sys
 import time

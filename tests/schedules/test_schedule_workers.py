@@ -1,7 +1,7 @@
 """Ten workers and `pyff maintain` on one database: each tick has one execution, and it is run.
 
 The clock of the engine is stopped, and moved by the test: through both changes of the clocks of Berlin, a crash of the
-server in the middle of firing, and an hour in which nobody looked.
+server in the middle of firing, and an hour without a claim or a tick.
 """
 
 import os

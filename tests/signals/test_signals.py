@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sql import create, events, execution, one, refused, rows, rung, table, take, violations
+from tests.sql import create, events, execution, notifications, one, refused, rows, table, take, violations
 from tests.suspensions.support import (
     APPROVAL,
     UNKNOWN,
@@ -182,7 +182,7 @@ def test_a_duplicate_writes_nothing_and_a_different_content_is_a_conflict(db):
         {"idempotency_key": "k"},
         {"signal_id": UNKNOWN, "idempotency_key": "other"},
     ):
-        answer = deliver(db, claim, point, "x", payload=b"1", source_identity="somebody else", **args)
+        answer = deliver(db, claim, point, "x", payload=b"1", source_identity="another sender", **args)
         assert (answer["outcome"], answer["signal_id"], answer["matched"]) == ("duplicate", UNKNOWN, True)
     for name, payload in (("y", b"1"), ("x", b"2"), ("x", None), ("x", b"")):
         with refused("signal_conflict"):
@@ -312,7 +312,7 @@ def test_what_has_ended_takes_no_signals(db):
     assert refusal.detail["public_state"] == "cancelled"
 
 
-def test_an_active_waitpoint_is_closed_from_its_deadline_on_though_nobody_swept(db, clock):
+def test_an_active_waitpoint_is_closed_from_its_deadline_on_without_a_sweep(db, clock):
     clock.freeze()
     claim, point = suspended(db, timeout_ms=1000)
     clock.advance(999)
@@ -323,7 +323,7 @@ def test_an_active_waitpoint_is_closed_from_its_deadline_on_though_nobody_swept(
     assert refusal.detail["close_reason"] == "deadline_passed"
 
 
-def test_an_execution_past_its_deadline_takes_no_signals_though_nobody_swept(db, clock):
+def test_an_execution_past_its_deadline_takes_no_signals_even_without_a_sweep(db, clock):
     clock.freeze()
     claim, point = suspended(db, create={"policy": {"timeout_policy": {"execution_deadline_ms": 1000}}})
     clock.advance(1000)
@@ -561,7 +561,7 @@ def test_muted_events_change_nothing_else(db):
 
 
 @pytest.mark.own_session("LISTEN")
-def test_the_doorbell_rings_once_for_each_family(db, connect):
+def test_each_family_is_notified_once(db, connect):
     create(db)
     take(db)  # a new lane notifies for its first execution
     listener = connect()
@@ -571,7 +571,7 @@ def test_the_doorbell_rings_once_for_each_family(db, connect):
     claim, point = suspended(db)
     rows(db, "ff_claim", lane_id="default", worker_id="w", worker_instance_id="w")  # arms the lane
     deliver(db, claim, point)
-    assert sorted(channel for channel, _ in rung(listener)) == [
+    assert sorted(channel for channel, _ in notifications(listener)) == [
         "ff_event_signal",
         "ff_event_suspension",
         "ff_event_suspension",

@@ -1,4 +1,4 @@
-"""Tokens: what they are, that they are checked, and that nobody learns anything by trying."""
+"""Tokens: what they are, that they are checked, and that a wrong one reveals nothing."""
 
 import hashlib
 import hmac
@@ -65,7 +65,7 @@ def flipped(token):
     return token[:-1] + ("0" if token[-1] != "0" else "1")
 
 
-def test_without_the_token_nobody_learns_what_exists(db):
+def test_without_the_token_no_caller_learns_what_exists(db):
     """Wrong token, unknown waitpoint, other execution, closed waitpoint, other key: all the same to the caller."""
     claim, point = suspended(db)
     other, others = suspended(db)
@@ -77,7 +77,7 @@ def test_without_the_token_nobody_learns_what_exists(db):
     attempts = [
         (claim, {**mine, "waitpoint_token": flipped(token)}),
         (claim, {**mine, "waitpoint_token": "k2:" + token.split(":")[1]}),
-        (claim, {**mine, "waitpoint_token": "nobody:" + token.split(":")[1]}),
+        (claim, {**mine, "waitpoint_token": "unknown:" + token.split(":")[1]}),
         (claim, {**mine, "waitpoint_token": others["waitpoint_token"]}),
         (claim, {**mine, "waitpoint_token": "garbage"}),
         (claim, {**mine, "waitpoint_id": uuid.uuid4()}),

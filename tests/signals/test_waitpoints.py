@@ -168,7 +168,7 @@ def test_closing_what_is_not_there_not_mine_or_not_pending_is_refused(db):
         close(db, claim, point)
 
 
-def test_a_waitpoint_that_nobody_bound_expires(db, clock):
+def test_an_unbound_waitpoint_expires(db, clock):
     clock.freeze()
     claim = run(db)
     point = waitpoint(db, claim["handle"], expires_in_ms=10)

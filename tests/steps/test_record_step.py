@@ -214,10 +214,10 @@ def test_a_revoked_lease_and_an_ended_execution_record_nothing(db):
 
 
 def test_an_unknown_execution_has_no_steps_and_gets_none(db):
-    nobody = uuid.UUID("018f3a2e-7b6c-7d1e-9f00-aabbccddee07")
-    assert rows(db, "ff_read_steps", execution_id=f"{{fp:7}}:{nobody}") == []
+    missing = uuid.UUID("018f3a2e-7b6c-7d1e-9f00-aabbccddee07")
+    assert rows(db, "ff_read_steps", execution_id=f"{{fp:7}}:{missing}") == []
     with refused("execution_not_found"):
-        one(db, "ff_record_step", handle=f"ff1.{nobody}.{nobody}.{nobody}.7.0.1", name="a")
+        one(db, "ff_record_step", handle=f"ff1.{missing}.{missing}.{missing}.7.0.1", name="a")
 
 
 # --- shape and limits ---

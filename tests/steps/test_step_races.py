@@ -78,7 +78,7 @@ def test_a_snapshot_that_misses_a_record_ends_in_a_retry_never_in_a_raw_error(db
     assert [s["name"] for s in rows(db, "ff_read_steps", execution_id=eid)] == sorted({"a", name})
 
 
-def test_a_step_that_waits_for_the_execution_is_judged_by_what_it_finds(db, connect):
+def test_a_step_that_waits_for_the_execution_is_checked_against_the_new_state(db, connect):
     eid = create(db)
     lease = take(db)
     operator, worker = connect(autocommit=False), connect()

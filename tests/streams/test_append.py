@@ -285,7 +285,7 @@ class TestFence:
 
 
 @pytest.mark.read_committed("the clock of the tests is a row, which a snapshot shows as it was")
-def test_a_waiting_append_judges_the_lease_by_the_time_it_got_the_stream(db, connect, clock):
+def test_a_waiting_append_checks_the_lease_at_the_time_it_got_the_stream(db, connect, clock):
     """A watcher holds the stream; meanwhile the lease runs out."""
     row = attempt(db)
     append(db, row)

@@ -47,7 +47,7 @@ def test_the_policy_gives_the_number_when_no_append_did(db):
     assert violations(db) == []
 
 
-def test_ten_thousand_are_kept_when_nobody_says_anything(db):
+def test_ten_thousand_are_kept_by_default(db):
     row = attempt(db)
     append(db, row, b"first")
     # As if 9998 more had been written: a loop of appends would take half a minute.

@@ -1,4 +1,4 @@
-"""Waiting for frames: by asking again and again, and by a bell that rings only for those who asked for it."""
+"""Waiting for frames: by polling, and by notifications, which only watched streams send."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from tests.sql import execution, one, refused, rows, rung, table, take, violations
+from tests.sql import execution, notifications, one, refused, rows, table, take, violations
 from tests.streams.support import append, attempt, info, tail, where
 
 
@@ -16,30 +16,30 @@ def watch(db, row, **args):
 
 
 @pytest.mark.own_session("LISTEN")
-def test_a_watched_stream_rings_on_its_own_channel(db, connect):
+def test_a_watched_stream_notifies_on_its_own_channel(db, connect):
     row = attempt(db)
     channel = watch(db, row)
     assert channel == f"ff_stream_{row['execution_id'][-36:]}_0"
     listener = connect()
     listener.execute(f'listen "{channel}"')
     append(db, row)
-    assert rung(listener) == [(channel, "")]
+    assert notifications(listener) == [(channel, "")]
     assert violations(db) == []
 
 
 @pytest.mark.own_session("LISTEN")
-def test_an_unwatched_stream_never_rings(db, connect):
+def test_an_unwatched_stream_never_notifies(db, connect):
     row = attempt(db)
     listener = connect()
     listener.execute(f'listen "ff_stream_{row["execution_id"][-36:]}_0"')
     for _ in range(3):
         append(db, row)
     one(db, "ff_complete", handle=row["handle"])
-    assert rung(listener) == []
+    assert notifications(listener) == []
 
 
 @pytest.mark.own_session("LISTEN")
-def test_it_rings_at_most_every_50_ms(db, connect, clock):
+def test_it_notifies_at_most_every_50_ms(db, connect, clock):
     clock.freeze()
     row = attempt(db)
     channel = watch(db, row)
@@ -48,11 +48,11 @@ def test_it_rings_at_most_every_50_ms(db, connect, clock):
     for advance in (0, 1, 48, 1, 49, 1):
         clock.advance(advance)
         append(db, row)
-    assert len(rung(listener)) == 3  # after 0, 50 and 100 ms
+    assert len(notifications(listener)) == 3  # after 0, 50 and 100 ms
 
 
 @pytest.mark.own_session("LISTEN")
-def test_the_first_frame_after_a_new_watch_rings_however_soon_after_another(db, connect, clock):
+def test_the_first_frame_after_a_new_watch_notifies_at_once(db, connect, clock):
     clock.freeze()
     row = attempt(db)
     channel = watch(db, row)
@@ -63,7 +63,7 @@ def test_the_first_frame_after_a_new_watch_rings_however_soon_after_another(db, 
     assert len(tail(db, row)) == 1
     append(db, row)
     append(db, row)
-    assert len(rung(listener)) == 1
+    assert len(notifications(listener)) == 1
 
 
 @pytest.mark.own_session("LISTEN")
@@ -76,7 +76,7 @@ def test_a_clock_that_steps_back_does_not_silence_it(db, connect, clock):
     append(db, row)
     clock.advance(-10_000)
     append(db, row)
-    assert len(rung(listener)) == 2
+    assert len(notifications(listener)) == 2
 
 
 @pytest.mark.own_session("LISTEN")
@@ -89,24 +89,24 @@ def test_a_watch_ends_after_its_time_and_the_longest_one_holds(db, connect, cloc
     listener.execute(f'listen "{channel}"')
     clock.advance(4999)
     append(db, row)
-    assert len(rung(listener)) == 1
+    assert len(notifications(listener)) == 1
     clock.advance(1)
     append(db, row)
     one(db, "ff_complete", handle=row["handle"])
-    assert rung(listener) == []
+    assert notifications(listener) == []
 
 
 @pytest.mark.own_session("LISTEN")
-def test_the_close_rings_even_right_after_a_frame(db, connect, clock):
+def test_the_close_notifies_even_right_after_a_frame(db, connect, clock):
     clock.freeze()
     row = attempt(db)
     channel = watch(db, row)
     listener = connect()
     listener.execute(f'listen "{channel}"')
     append(db, row)
-    assert len(rung(listener)) == 1
+    assert len(notifications(listener)) == 1
     one(db, "ff_complete", handle=row["handle"])
-    assert len(rung(listener)) == 1
+    assert len(notifications(listener)) == 1
 
 
 @pytest.mark.own_session("LISTEN")
@@ -118,7 +118,7 @@ def test_the_setting_silences_streams_too(db, connect):
     listener.execute(f'listen "{channel}"')
     append(db, row)
     one(db, "ff_complete", handle=row["handle"])
-    assert rung(listener) == []
+    assert notifications(listener) == []
 
 
 def test_a_first_watch_opens_the_stream_without_a_frame(db):

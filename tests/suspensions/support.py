@@ -38,7 +38,7 @@ def seed(db, kid="k1", secret=None):
 
 
 def run(db, **args):
-    """An execution that somebody holds; the claim of it."""
+    """The claim of an execution."""
     seed(db)
     create(db, **args)
     return take(db)

@@ -49,7 +49,7 @@ def test_an_old_snapshot_does_not_open_a_waitpoint_with_a_key_that_was_killed_si
 
 
 @pytest.mark.parametrize("level", STRICT)
-def test_a_key_that_nobody_touched_opens_it_at_every_isolation_level(db, connect, level):
+def test_an_untouched_key_opens_it_at_every_isolation_level(db, connect, level):
     claim, point = suspended(db)
     old = snapshot(connect, level)
     assert deliver(old, claim, point)["resumed"]

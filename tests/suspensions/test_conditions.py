@@ -353,7 +353,7 @@ def test_names_are_compared_exactly(db):
     assert deliver(db, claim, point, "Go")["resumed"] is True
 
 
-def test_an_empty_source_counts_for_nobody(db):
+def test_an_empty_source_is_not_counted(db):
     claim, point = suspended(db, count(2, "sources", ["a"]))
     for identity in ("", "", "u", "u"):
         assert deliver(db, claim, point, "x", source_identity=identity)["resumed"] is False

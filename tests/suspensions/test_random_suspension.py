@@ -23,7 +23,7 @@ from tests.suspensions.support import (
     suspend,
 )
 
-# What a client may be told when others act on the same suspension. Anything else is a bug.
+# The errors a client may get when others act on the same suspension. Any other is a bug.
 ALSO = {
     "WF114",  # a waitpoint of an earlier attempt
     "WF121",  # a token whose waitpoint was signed anew
@@ -261,7 +261,7 @@ def test_concurrent_clients_leave_a_sound_database(db, connect):
                  from ff_suspension s join ff_exec_core c using (execution_id) where s.close_reason = 'resumed'""",
         )
     )
-    assert stored == resumed  # what somebody was told has resumed did, once, and nothing else did
+    assert stored == resumed  # every resumption that a caller got is stored once, and no other
     assert total["suspended"] > 20, total
     assert total["signal"] > 20, total
     assert sum(resumed.values()) > 3, total

@@ -149,7 +149,7 @@ def test_other_reasons_are_refused(db, code):
 
 
 @pytest.mark.parametrize("by", ["worker", "operator", "policy", "system_timeout_policy"])
-def test_somebody_known_asks_for_it(db, by):
+def test_known_callers_may_request_it(db, by):
     suspended(db, requested_by=by)
     with refused("invalid_input"):
         suspended(db, requested_by=by + "x")
@@ -446,7 +446,7 @@ def test_a_worker_that_starts_over_finds_its_suspension_resumed_and_goes_on(db):
         {**row, "replayed": True, "outcome": "already_resumed", "handle": again["handle"]}
     ]
     assert everything(db) == before
-    # Who does not hold the lease hears what was recorded.
+    # A caller that does not hold the lease gets the recorded outcome.
     assert suspend(db, claim["handle"], idempotency_key="k")[0]["outcome"] == "suspended"
     one(db, "ff_renew", handle=again["handle"])
     assert suspend(db, again["handle"], idempotency_key="k2")[0]["outcome"] == "suspended"

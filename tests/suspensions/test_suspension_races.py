@@ -1,4 +1,4 @@
-"""Two who want the same suspension: the lock of the execution decides, one wins, the loser is told."""
+"""Two calls on the same suspension: the lock of the execution decides, one wins, the other gets its outcome."""
 
 import threading
 import time
@@ -98,7 +98,7 @@ def test_a_timeout_before_the_signal_wins(db, connect, clock, behavior, told):
 
 
 @pytest.mark.read_committed("the clock of the tests is a row, which a snapshot shows as it was")
-def test_a_signal_that_waited_past_the_deadline_is_judged_by_the_time_it_got_the_lock(db, connect, clock):
+def test_a_signal_that_waited_past_the_deadline_is_checked_at_the_time_it_got_the_lock(db, connect, clock):
     claim, point = scene(db, clock)
 
     def hold(conn):

@@ -148,7 +148,7 @@ def test_needs_are_met_unless_capabilities_say_otherwise(app, db, dsn):
 @pytest.mark.parametrize("autocommit", [True, False])
 def test_what_only_maintenance_moves_is_moved_when_its_time_has_come(app, db, dsn, autocommit):
     @app.task()
-    def patient(ctx: Ctx) -> str:
+    def waiting(ctx: Ctx) -> str:
         try:
             ctx.wait("word", timeout_ms=60_000)
         except WaitTimeout:
@@ -164,7 +164,7 @@ def test_what_only_maintenance_moves_is_moved_when_its_time_has_come(app, db, ds
         ctx.wait("word", timeout_ms=120_000, on_timeout="fail")
 
     with psycopg.connect(dsn, autocommit=autocommit) as mine:
-        waits, expires, fails = (task.enqueue(conn=mine) for task in (patient, late, stuck))
+        waits, expires, fails = (task.enqueue(conn=mine) for task in (waiting, late, stuck))
         assert len(drain(app, mine).paused) == 3
         advance(mine, 60_000)
         assert drain(app, mine).completed == [waits.execution_id]
@@ -209,7 +209,7 @@ async def test_an_async_test_can_drain_async_tasks(app, db, dsn):
     assert len(drain(app, db, reraise=True).completed) == 1
 
 
-def test_the_clock_can_be_moved_stopped_and_let_go(db):
+def test_the_clock_can_be_moved_stopped_and_released(db):
     real = db.execute("select ff_now_ms()").fetchone()[0]
     ahead = advance(db, 3_600_000)
     assert 3_600_000 <= ahead - real < 3_660_000

@@ -19,7 +19,7 @@ migrate(sys.argv[1], db=DbTree.load(pathlib.Path(sys.argv[2])))
 DB = Path(__file__).parents[2] / "db"
 _PARTS = re.compile(r"^(?=create or replace )", re.MULTILINE)
 
-# What an additive release does to tables that everybody is using.
+# What an additive release does to tables in use.
 UP = """\
 alter table ff_execution add column later text;
 alter table ff_attempt_past add column later int not null default 7;
@@ -37,7 +37,7 @@ alter table ff_execution drop column later;
 
 # Functions that get one more argument at the end and, unless they return a table, one more column.
 LONGER = ("ff_create_execution", "ff_complete", "ff_renew", "ff_fail", "ff_claim")
-# Helpers whose signature changes: nobody outside calls them, but every body that does must find them.
+# Helpers whose signature changes: only bodies of functions call them, and all of these must find them.
 HELPERS = ("ff__check_text", "ff__check_ttl")
 
 

@@ -99,7 +99,7 @@ def test_capabilities_too_long_for_the_index_are_named_all_the_same(db, clock):
     assert stuck(db)["no_capable_worker"]["waits_for"].startswith("a worker with token-number-000, ")
 
 
-def test_leases_and_delays_that_ended_and_nobody_came(db, clock):
+def test_leases_and_delays_that_ended_and_are_not_claimed(db, clock):
     clock.freeze()
     worker(db)
     create(db, delay_ms=30_000)
@@ -168,7 +168,7 @@ def test_suspensions_whose_timeout_passed(db, clock, behavior):
     clock.freeze()
     claim, _ = suspended(db, timeout_ms=1000, timeout_behavior=behavior)
     clock.advance(1000 + MINUTE)
-    assert stuck(db)["suspension_overdue"]["waits_for"] == "somebody to end it: its timeout has passed"
+    assert stuck(db)["suspension_overdue"]["waits_for"] == "maintenance to end it: its timeout has passed"
     one(db, "ff_expire_suspension", execution_id=claim["execution_id"])
     if behavior == "escalate":
         assert stuck(db)["escalated"]["waits_for"] == "waiting_for_operator_review, without a timeout"
@@ -284,7 +284,7 @@ def test_no_more_than_a_hundred_of_a_kind_are_shown_the_oldest(db, clock):
     assert [row["execution_id"] for row in found] == made[:100]
 
 
-def test_schedules_that_nobody_fires_and_that_cannot_be_fired(db, clock):
+def test_schedules_that_are_late_and_that_cannot_be_fired(db, clock):
     clock.freeze()
     one(db, "ff_create_schedule", schedule_id="it's 5 %", lane_id="closed", interval_ms=HOUR)
     one(db, "ff_create_schedule", schedule_id="s", lane_id="default", interval_ms=HOUR)
@@ -293,8 +293,8 @@ def test_schedules_that_nobody_fires_and_that_cannot_be_fired(db, clock):
     clock.advance(1)
     found = table(db, "select * from ff_v_stuck order by waits_for")
     assert [(row["kind"], row["waits_for"]) for row in found] == [
-        ("schedule_late", "somebody to fire schedule it's 5 %"),
-        ("schedule_late", "somebody to fire schedule s"),
+        ("schedule_late", "maintenance to fire schedule it's 5 %"),
+        ("schedule_late", "maintenance to fire schedule s"),
     ]
     assert found[0]["for_how_long"].total_seconds() == 60
     one(db, "ff_set_lane_state", lane_id="closed", state="disabled")

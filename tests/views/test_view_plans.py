@@ -34,7 +34,7 @@ def plan(db, dsn):
 
 
 @pytest.fixture
-def crowd(db, clock):
+def many_rows(db, clock):
     """Executions in every state, most of them ended; suspensions, flows and events among them."""
     clock.freeze()
     for lane in ("one", "two"):
@@ -101,7 +101,7 @@ PAGES = {
 }
 
 
-def test_a_page_reads_no_table_as_a_whole(db, crowd, plan):
+def test_a_page_reads_no_table_as_a_whole(db, many_rows, plan):
     for page, query in PAGES.items():
         for table_name, how, index, wasted in scans(plan(f"select * from {query}")):
             if table_name not in SMALL:
@@ -109,7 +109,7 @@ def test_a_page_reads_no_table_as_a_whole(db, crowd, plan):
                 assert wasted < 200, (page, table_name, how, index, wasted)
 
 
-def test_an_execution_is_found_by_the_primary_key(db, crowd, plan):
+def test_an_execution_is_found_by_the_primary_key(db, many_rows, plan):
     found = scans(plan(f"select * from ff_v_execution where execution_uuid = '{uuid.uuid4()}'"))
     assert {(name, index) for name, _, index, _ in found} <= {
         ("ff_execution", "ff_execution_pkey"),
@@ -118,7 +118,7 @@ def test_an_execution_is_found_by_the_primary_key(db, crowd, plan):
     }
 
 
-def test_the_newest_page_is_read_from_the_end_of_the_index_without_a_sort(db, crowd, plan):
+def test_the_newest_page_is_read_from_the_end_of_the_index_without_a_sort(db, many_rows, plan):
     found = plan("select * from ff_v_execution order by execution_uuid desc limit 20")
     assert "Sort" not in {node["Node Type"] for node in nodes(found)}
     assert [
@@ -128,7 +128,7 @@ def test_the_newest_page_is_read_from_the_end_of_the_index_without_a_sort(db, cr
     ] == [("Backward", 20)]
 
 
-def test_what_is_open_is_found_among_what_is_not(db, crowd, plan):
+def test_what_is_open_is_found_among_what_is_not(db, many_rows, plan):
     db.execute(
         "update ff_suspension set closed_at_ms = 1 where suspension_id not in"
         " (select suspension_id from ff_suspension limit 2)"
@@ -141,7 +141,7 @@ def test_what_is_open_is_found_among_what_is_not(db, crowd, plan):
     assert indexes
 
 
-def test_an_id_as_text_is_found_by_an_index_if_there_is_one(db, crowd, plan):
+def test_an_id_as_text_is_found_by_an_index_if_there_is_one(db, many_rows, plan):
     """The index that docs/dba.md offers to those who search by the text."""
     db.execute(
         "create index on ff_execution using hash"
@@ -174,7 +174,7 @@ KINDS = [
 ]
 
 
-def test_what_is_stuck_is_found_without_reading_what_is_not(db, crowd, clock, plan):
+def test_what_is_stuck_is_found_without_reading_what_is_not(db, many_rows, clock, plan):
     clock.advance(10**6)
     for kind in KINDS:
         found = plan(f"select * from ff_v_stuck where kind = '{kind}'")
@@ -184,7 +184,7 @@ def test_what_is_stuck_is_found_without_reading_what_is_not(db, crowd, clock, pl
                 assert wasted < 200, (kind, table_name, how, index, wasted)
 
 
-def test_all_that_is_stuck_is_found_without_reading_what_is_not(db, crowd, clock, plan):
+def test_all_that_is_stuck_is_found_without_reading_what_is_not(db, many_rows, clock, plan):
     clock.advance(10**6)
     for table_name, how, index, wasted in scans(plan("select * from ff_v_stuck")):
         if table_name not in SMALL:
@@ -192,7 +192,7 @@ def test_all_that_is_stuck_is_found_without_reading_what_is_not(db, crowd, clock
             assert wasted < 200, (table_name, how, index, wasted)
 
 
-def test_the_first_in_line_is_found_by_a_probe_however_long_the_line_is(db, crowd, clock, plan):
+def test_the_first_in_line_is_found_by_a_probe_however_long_the_line_is(db, many_rows, clock, plan):
     """Of each queue. Plans are those of large tables."""
     create(db, "one", policy={"quota_policy_id": quota(db)})
     clock.advance(10**6)
@@ -206,7 +206,7 @@ def test_the_first_in_line_is_found_by_a_probe_however_long_the_line_is(db, crow
     assert_ready_rows_read(db, found, heads + waiting, 2 * queues + waiting)
 
 
-def test_the_oldest_of_a_lane_is_found_by_a_probe_of_each_priority(db, crowd, plan):
+def test_the_oldest_of_a_lane_is_found_by_a_probe_of_each_priority(db, many_rows, plan):
     for n in range(100):
         create(db, "four", priority=n % 4)
     db.execute("set enable_bitmapscan = off")
@@ -232,7 +232,7 @@ def quota(db):
     return "q"
 
 
-def test_the_rate_of_a_lane_reads_a_bounded_number_of_events(db, crowd, plan):
+def test_the_rate_of_a_lane_reads_a_bounded_number_of_events(db, many_rows, plan):
     db.execute("set enable_bitmapscan = off")
     found = plan("select * from ff_v_lane_stats")
     scanned = [node for node in nodes(found) if node.get("Relation Name") == "ff_event_log"]

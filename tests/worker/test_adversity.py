@@ -205,11 +205,11 @@ def test_a_call_of_the_database_is_not_interrupted_half_way(app, work, connect):
     assert told == ["lease_revoked"]
     assert worker._engine._pool.get_stats().get("returns_bad", 0) == 0
     until(lambda: worker.health().leases == 0)
-    assert handle.state() == "active"  # the test took it away, and told nobody else
+    assert handle.state() == "active"  # the test revoked it without an event
 
 
 def test_a_renewal_that_is_refused_because_the_task_has_just_paused_means_nothing(app, work, engine, caplog):
-    """The wait has begun in the database, and the task has not heard of it yet."""
+    """The wait has begun in the database, and the task has not received the answer yet."""
     told, met = [], []
 
     @app.task()
@@ -515,7 +515,7 @@ def test_a_shield_after_a_cancellation_says_so_again(app, work):
 
 
 def test_a_coroutine_beside_the_task_that_ends_programs_ends_no_other_task(app, work):
-    """asyncio lets SystemExit out of its loop, whoever raised it."""
+    """asyncio lets SystemExit from any source leave its loop."""
     begun, ended = threading.Event(), []
 
     async def leaves() -> None:
@@ -557,9 +557,7 @@ def locked(handle) -> str:
     )
 
 
-def test_an_execution_that_somebody_holds_does_not_keep_the_other_leases_from_being_renewed(
-    app, work, connect
-):
+def test_a_locked_execution_does_not_delay_the_renewal_of_other_leases(app, work, connect):
     """A transaction that changed it and stays open: only that one lease cannot be renewed."""
     begun, go, told = threading.Semaphore(0), threading.Event(), []
 
@@ -592,7 +590,7 @@ def test_an_execution_that_somebody_holds_does_not_keep_the_other_leases_from_be
 
 
 @pytest.mark.parametrize("ends", ["complete", "fail", "release"])
-def test_an_execution_that_somebody_holds_does_not_keep_other_results_back(app, work, connect, ends):
+def test_a_locked_execution_does_not_delay_other_results(app, work, connect, ends):
     begun, go = threading.Event(), threading.Event()
 
     @app.task()
@@ -720,7 +718,7 @@ def test_exceptions_that_are_worth_another_attempt_may_be_given_in_any_way(app, 
 
 
 def test_a_worker_behind_a_pooler_does_all_of_it(app, dsn, engine, db):
-    """Each statement may meet another connection of the server, and nobody listens."""
+    """Each statement may use another connection of the server, and there is no LISTEN."""
     tokens = []
 
     @app.task()

@@ -1,4 +1,4 @@
-"""A worker that died is noticed by the end of its session; one that lives is not taken for dead."""
+"""A dead worker is detected by the end of its session; a live one is not declared dead."""
 
 import multiprocessing
 import os
@@ -132,7 +132,7 @@ def test_a_worker_that_holds_no_lock_by_its_name_is_left_to_its_leases(
 
 
 def test_who_has_lost_its_own_session_waits_for_others_to_come_back(pair, monkeypatch):
-    """After a crash of the server nobody holds a lock, and all are on their way back."""
+    """After a crash of the server no worker holds a lock, and all reconnect."""
     db, peers, end = pair
     monkeypatch.setattr(module, "GRACE_S", 0.0)
     monkeypatch.setattr(module, "RETURN_S", 60.0)
@@ -147,7 +147,7 @@ def test_who_has_lost_its_own_session_waits_for_others_to_come_back(pair, monkey
     assert registered(db) == ["a"]
 
 
-def test_nobody_is_taken_for_dead_while_the_server_is_young(pair, monkeypatch):
+def test_no_worker_is_declared_dead_shortly_after_a_server_start(pair, monkeypatch):
     db, peers, end = pair
     monkeypatch.setattr(module, "GRACE_S", 0.0)
     monkeypatch.setattr(module, "RETURN_S", 1_000_000.0)
@@ -157,7 +157,7 @@ def test_nobody_is_taken_for_dead_while_the_server_is_young(pair, monkeypatch):
     assert registered(db) == ["a", "b"]
 
 
-def test_each_looks_at_those_that_come_next_and_the_list_is_a_ring(db, register, watcher, monkeypatch):
+def test_each_worker_checks_the_following_ones_and_the_list_is_circular(db, register, watcher, monkeypatch):
     monkeypatch.setattr(module, "NEIGHBOURS", 3)
     monkeypatch.setattr(module, "PAGE", 2)
     for session in register(*"abcdef").values():
@@ -171,7 +171,7 @@ def test_each_looks_at_those_that_come_next_and_the_list_is_a_ring(db, register,
     assert len(peers._suspects) == 5
 
 
-def test_work_of_the_dead_that_somebody_holds_is_tried_again(pair, monkeypatch, connect, caplog):
+def test_locked_work_of_a_dead_worker_is_retried(pair, monkeypatch, connect, caplog):
     db, peers, end = pair
     monkeypatch.setattr(module, "GRACE_S", 0.0)
     monkeypatch.setattr(module, "LOCK_TIMEOUT_MS", 50)
@@ -210,12 +210,12 @@ def test_a_worker_whose_session_was_ended_makes_another_one_and_keeps_its_work(a
     runs = []
 
     @app.task()
-    def patient() -> None:
+    def waiting() -> None:
         runs.append(1)
         go.wait(90)
 
     first = work(lease_ttl_ms=60_000, slots=1)
-    handle = patient.enqueue()
+    handle = waiting.enqueue()
     until(lambda: runs)
     second = work(lease_ttl_ms=60_000, slots=1)
     until(lambda: second._ticker._peers._sessions)
@@ -294,7 +294,7 @@ def test_a_worker_that_was_taken_for_dead_is_told_as_soon_as_it_is_back(app, wor
     begun = threading.Event()
 
     @app.task()
-    def patient(ctx: Ctx) -> None:
+    def waiting(ctx: Ctx) -> None:
         begun.set()
         try:
             while ctx.attempt == 0:
@@ -304,7 +304,7 @@ def test_a_worker_that_was_taken_for_dead_is_told_as_soon_as_it_is_back(app, wor
             raise
 
     worker = work(lease_ttl_ms=3_600_000)
-    handle = patient.enqueue()
+    handle = waiting.enqueue()
     until(begun.is_set)
     (pid,) = holders(db, worker)
     engine.mark_worker_dead(worker.instance_id, revoke_leases=True)
@@ -322,7 +322,7 @@ def test_a_connection_that_was_closed_is_made_again(app, work, db):
     until(lambda: holders(db, worker) not in ([], [pid]))
 
 
-def test_maintenance_goes_on_where_nobody_may_look_at_others(app, work, db, monkeypatch, caplog):
+def test_maintenance_continues_without_the_right_to_list_workers(app, work, db, monkeypatch, caplog):
     def refuse(self):
         raise psycopg.errors.InsufficientPrivilege("no")
 

@@ -164,7 +164,7 @@ def test_only_a_worker_with_the_needed_capabilities_gets_the_work(app, work):
     assert handle.result(90) == "picture"
 
 
-def test_an_idle_worker_hears_of_new_work_before_it_polls(app, work, engine):
+def test_an_idle_worker_is_notified_of_new_work_before_it_polls(app, work, engine):
     """It polls once an hour: what comes earlier was announced."""
 
     @app.task()
@@ -517,7 +517,7 @@ def test_an_interrupt_does_not_hit_the_next_task_of_the_slot(app, work):
 
 
 def test_a_task_whose_lease_cannot_be_renewed_is_stopped_by_the_worker_itself(app, work, db):
-    """The database refuses every renewal and says so to nobody: only the local deadline is left."""
+    """The database rejects every renewal and no answer arrives: only the local deadline is left."""
     told, begun = [], threading.Event()
 
     @app.task()
@@ -794,7 +794,7 @@ def test_a_task_does_not_notice_that_the_database_hung_up(app, work, db):
 
 
 def test_a_call_that_gets_no_answer_is_given_up(app, work, connect):
-    """A table that is locked stands for a server that is gone: the worker hangs up, and comes back."""
+    """A locked table stands for an unreachable server: the worker aborts the call and reconnects."""
 
     @app.task()
     def note() -> int:

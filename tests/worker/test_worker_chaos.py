@@ -64,7 +64,7 @@ class Crew:
         self.members[number] = self._start()
 
     def revive(self) -> None:
-        """As a supervisor would: one that found no server when it started has ended."""
+        """Restarts workers like a supervisor: a worker that finds no server at its start exits."""
         self.members = [member if member.poll() is None else self._start() for member in self.members]
 
     def lines(self) -> list[list[str]]:
@@ -122,10 +122,10 @@ def test_every_task_completes_once_whatever_dies(server, tmp_path):
         crew.end()
     print(f"\n{TASKS} tasks; first completion {after_restart:.2f} s after the server was back,", end=" ")
     print(f"all done {recovered:.2f} s after the last kill at half of them (leases of {LEASE_S} s)")
-    judge(server, crew.lines())
+    check_run(server, crew.lines())
 
 
-def judge(server: TemporaryServer, lines: list[list[str]]) -> None:
+def check_run(server: TemporaryServer, lines: list[list[str]]) -> None:
     with psycopg.connect(server.dsn, autocommit=True) as db:
         assert violations(db) == []
         states = table(db, "select public_state, count(*) as n from ff_exec_core group by 1")

@@ -137,7 +137,7 @@ def test_one_instance_id_in_two_namespaces_is_two_workers(db):
         ({"namespace": "x" * 65}, "invalid_input"),
     ],
 )
-def test_bad_input_registers_nobody(db, args, kind):
+def test_bad_input_registers_no_worker(db, args, kind):
     with refused(kind) as refusal:
         register(db, **{"worker": "w", "instance": "w-1", **args})
     if kind == "invalid_input":
@@ -176,7 +176,7 @@ def test_a_heartbeat_prolongs_by_the_time_that_was_registered_and_writes_no_even
     assert len(worker_events(db)) == 1
 
 
-def test_a_heartbeat_revives_nobody(db, clock):
+def test_a_heartbeat_revives_no_dead_worker(db, clock):
     clock.freeze()
     unknown = {"outcome": "not_registered", "next_expiry_ms": None}
     assert heartbeat(db) == unknown
@@ -332,7 +332,7 @@ def test_a_lapsed_worker_can_be_marked_dead(db, clock):
         {"revoke_leases": None},
     ],
 )
-def test_bad_input_marks_nobody(db, args):
+def test_bad_input_marks_no_worker(db, args):
     register(db)
     with refused("invalid_input") as refusal:
         one(db, "ff_mark_worker_dead", **{"worker_instance_id": "w-1", **args})

@@ -107,7 +107,7 @@ def test_concurrent_reports_of_one_death_revoke_each_lease_once(db, connect):
     assert violations(db) == []
 
 
-def test_a_holder_that_finishes_while_it_is_declared_dead_is_heard_or_revoked(db, connect):
+def test_a_holder_that_finishes_while_it_is_declared_dead_completes_or_is_revoked(db, connect):
     conns = [connect() for _ in range(2)]
     for _ in range(10):
         create(db)

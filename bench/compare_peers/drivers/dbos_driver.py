@@ -15,7 +15,7 @@ SETS = [f"set{k}" for k in range(10)]
 
 
 def launch(dsn, sets=(), concurrency=None, name=None):
-    # one application version, whatever file it is started from; executors are told apart by name or process
+    # one application version, whatever file it is started from; executors are distinguished by name or process
     DBOS(
         config={
             "name": "bench",

@@ -1,8 +1,8 @@
-"""What the drivers in Python share: one JSON object per line, asked on stdin, answered on stdout.
+"""The protocol of the drivers in Python: one JSON object per line, requests on stdin, answers on stdout.
 
-`python driver.py client DSN` answers requests {"op": ..., arguments}; `python driver.py worker DSN OPTIONS` works until
-SIGTERM and tells what its tasks do: {"done": n} counts them, {"mark": n, "t": seconds}, {"waiting": n} and {"ran": n}
-tell of single ones. It imports nothing but the standard library: each peer has an environment of its own.
+`python driver.py client DSN` answers requests {"op": ..., arguments}; `python driver.py worker DSN OPTIONS` runs until
+SIGTERM and reports its tasks: {"done": n} counts them, {"mark": n, "t": seconds}, {"waiting": n} and {"ran": n}
+are about single tasks. It imports only the standard library: each peer has an environment of its own.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ def say(**message):
 
 
 def count():
-    """One task more is done; the first one is told at once, others with the next tick."""
+    """Counts a finished task; the first one is reported at once, others with the next tick."""
     global _done
     with _lock:
         _done += 1
@@ -41,18 +41,18 @@ def mark(number):
 
 
 def ready():
-    """Begins to tell the count."""
+    """Starts to report the count."""
     say(ready=True)
-    threading.Thread(target=_tell, daemon=True).start()
+    threading.Thread(target=_report, daemon=True).start()
 
 
-def _tell():
-    told = 0
+def _report():
+    reported = 0
     while True:
         time.sleep(COUNTED_EVERY_S)
-        if _done != told:
-            told = _done
-            say(done=told)
+        if _done != reported:
+            reported = _done
+            say(done=reported)
 
 
 def route(number, sets):
@@ -61,7 +61,7 @@ def route(number, sets):
 
 
 def main(client, worker):
-    """`client(dsn)` has a method for each op, plain or async; `worker(dsn, options)` runs until it is told to end."""
+    """`client(dsn)` has a method for each op, plain or async; `worker(dsn, options)` runs until SIGTERM."""
     role, dsn = sys.argv[1:3]
     with asyncio.Runner() as runner:
 
@@ -85,7 +85,7 @@ def main(client, worker):
 
 
 class Timed:
-    """How long a block took: `with Timed() as t: ...; t.answer`."""
+    """The duration of a block: `with Timed() as t: ...; t.answer`."""
 
     def __enter__(self):
         self.t0 = time.time()

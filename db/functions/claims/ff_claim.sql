@@ -34,7 +34,8 @@ as $$
 declare
     v_queues int[];
     v_start bigint;
-    v_now bigint;
+    v_due bigint;
+    v_now bigint := ff__now_ms();
     v_ord bigint;
     v_partition smallint;
     v_id uuid;
@@ -44,15 +45,15 @@ begin
                                       p_lease_ttl_ms, p_namespace);
     -- Fast path: one statement picks, locks and leases if there is a single queue without limits, nothing in it is due,
     -- and its head is a first attempt. ff__pick and ff__lease handle all cases with twice the instructions.
-    select array_agg(q.queue_id), min(q.start_rank) filter (where not q.limited) into v_queues, v_start
+    select array_agg(q.queue_id), min(q.start_rank) filter (where not q.limited), min(ff__start_due(q, v_now))
+      into v_queues, v_start, v_due
       from ff_lane_registry l join ff_queue q on q.lane_id = l.lane_id
      where l.lane_id = p_lane_id and l.state in ('active', 'draining')
        and (p_namespace is null or q.namespace = p_namespace) and q.required_capabilities <@ p_capabilities;
-    if random() < 0.001 then
+    if random() < 0.004 then
         perform ff__move_start(v_queues);
     end if;
     if cardinality(v_queues) = 1 and v_start is not null then
-        v_now := ff__now_ms();
         v_seed := left(ff__mint_id(v_now, 0)::text, 34);
         update ff_execution c set
             state = 'leased', ready_in = null,
@@ -73,7 +74,7 @@ begin
                       and (x.flow_id is null
                            or coalesce((select f.claimable from ff_flow_core f where f.flow_id = x.flow_id), true))
                       and not exists (select from ff_execution d
-                                       where d.queue_id = v_queues[1] and d.due_at_ms <= v_now)
+                                       where d.queue_id = v_queues[1] and d.due_at_ms between v_due and v_now)
                       and not exists (select from ff_execution d where d.ready_in = -v_queues[1])
                     order by x.rank limit 1 for no key update of x skip locked)
            and c.state = 'ready' and (c.deadline_at_ms is null or c.deadline_at_ms > v_now)

@@ -13,7 +13,9 @@ $$;
 -- Returns the executions that a claim takes first from these queues, unlocked: the first p_take in the order of rank,
 -- then those that are due (ff__due_heads). Reads a small part of each queue first, then more of the queues whose unread
 -- rows can be among the first.
-create or replace function ff__heads(p_queues int[], p_starts bigint[], p_now_ms bigint, p_take int) returns uuid[]
+create or replace function ff__heads(
+    p_queues int[], p_starts bigint[], p_now_ms bigint, p_take int, p_whole boolean
+) returns uuid[]
 language plpgsql stable
 as $$
 declare
@@ -45,31 +47,34 @@ begin
         v_part := greatest(1, p_take / greatest(cardinality(v_open), 1));
     end loop;
     return array(select u.id from unnest(v_ids, v_ranks) u(id, rank) order by u.rank limit p_take)
-           || ff__due_heads(p_queues, p_now_ms, p_take, '{}', '{}', '{}', '{}', '{}');
+           || ff__due_heads(p_queues, p_now_ms, p_take, p_whole, '{}', '{}', '{}', '{}', '{}');
 end
 $$;
 
 -- Returns the executions that are due in these queues, oldest first: p_take of each queue, at least 200. If a queue has
 -- more, also the latest ones, so that many delays that ended together do not hide a lease that expired after them.
--- Excludes executions that maintenance failed to process, because a claim would fail as well. The other arguments are
--- those of ff__is_denied.
+-- Excludes executions that maintenance failed to process, because a claim would fail as well. p_whole: reads from the
+-- beginning of the index, not from ff__start_due. The other arguments are those of ff__is_denied.
 create or replace function ff__due_heads(
-    p_queues int[], p_now_ms bigint, p_take int, p_reserved uuid[], p_policies text[], p_rated text[], p_busy text[],
-    p_budgets text[]
+    p_queues int[], p_now_ms bigint, p_take int, p_whole boolean, p_reserved uuid[], p_policies text[],
+    p_rated text[], p_busy text[], p_budgets text[]
 ) returns uuid[]
 language plpgsql stable
 as $$
 declare
     v_most int := greatest(p_take, 200);
+    v_from bigint[] := array(select case when p_whole then 0 else ff__start_due(q, p_now_ms) end
+                               from unnest(p_queues) with ordinality u(id, n) join ff_queue q on q.queue_id = u.id
+                              order by u.n);
     v_due uuid[];
 begin
     v_due := array(
         select h.execution_id
-          from unnest(p_queues) q(id)
+          from unnest(p_queues, v_from) q(id, from_ms)
          cross join lateral (
                select x.execution_id
                  from ff_execution x
-                where x.queue_id = q.id and x.due_at_ms <= p_now_ms
+                where x.queue_id = q.id and x.due_at_ms between q.from_ms and p_now_ms
                   and ff__claimable(x, p_now_ms)
                   and (x.flow_id is null
                        or coalesce((select f.claimable from ff_flow_core f where f.flow_id = x.flow_id), true))
@@ -79,11 +84,11 @@ begin
     if cardinality(v_due) >= v_most then
         v_due := v_due || array(
             select h.execution_id
-              from unnest(p_queues) q(id)
+              from unnest(p_queues, v_from) q(id, from_ms)
              cross join lateral (
                    select x.execution_id
                      from ff_execution x
-                    where x.queue_id = q.id and x.due_at_ms <= p_now_ms
+                    where x.queue_id = q.id and x.due_at_ms between q.from_ms and p_now_ms
                       and ff__claimable(x, p_now_ms)
                   and (x.flow_id is null
                        or coalesce((select f.claimable from ff_flow_core f where f.flow_id = x.flow_id), true))
@@ -192,20 +197,28 @@ begin
 end
 $$;
 
--- Moves the rank at which claims start to read a queue (ff_queue.start_rank) past the claimed executions. Otherwise,
--- while an old snapshot keeps dead entries in the index, each claim reads all of them again.
--- No execution can become ready before start_rank. An execution that returns goes to the queue beside this one (the
--- negative number, see ff__ready_queue). A new execution draws its turn after the id of its transaction, so all
--- executions up to a turn are visible once every transaction that had an id when the turn was read has ended
--- (settled_xid, assigned after settled_rank was read). Therefore no clock and no full scan is needed.
+-- Moves the points at which claims start to read a queue: its ranks (ff_queue.start_rank) past the claimed executions,
+-- its due times (start_due_ms) past those that have passed. Otherwise, while an old snapshot keeps dead entries in the
+-- indexes, each claim reads all of them again.
+-- The points move when all transactions that had an id when settled_rank and settled_due_ms were read have ended: what
+-- those wrote is visible to the move, and what later ones write comes after the points:
+-- - A new execution draws its turn after the id of its transaction. One that returns goes to the queue beside this one
+--   (the negative number, see ff__ready_queue).
+-- - A due time is not before the clock, which is read after the id of the transaction. If the clock was set back,
+--   claims do not use start_due_ms (ff__start_due), and the next move sets it back. Maintenance reads the due index
+--   from its beginning, and so does a claim before it requests a notification. So a row is found even if the clock was
+--   set back and forward between two moves, or if a transaction stopped between reading the clock and drawing its id
+--   for longer than its delay.
 -- Must be called before the transaction has an id; otherwise does nothing. Skips a queue locked by another transaction.
--- Claims call it about once per thousand executions, because a thousand dead entries cost as much as a claim (0.3 ms),
--- and when a lane has become empty.
+-- Claims call it about once per 250 executions, and when a lane has become empty. A point lags behind by one to two
+-- moves, and a claim reads the dead entries of both indexes in between, 0.2 us each: 0.15 ms, half of a claim. A move
+-- costs 0.2 ms, and each leaves a dead version of the row of the queue, which claims read too.
 create or replace function ff__move_start(p_queues int[]) returns void
 language plpgsql volatile
 as $$
 declare
     v_turn bigint;
+    v_now bigint;
     v_xid xid8;
     q ff_queue;
 begin
@@ -213,19 +226,31 @@ begin
         return;
     end if;
     v_turn := (select s.last_value from ff_turn_seq s);
+    v_now := ff__now_ms();
     v_xid := pg_current_xact_id();
-    for q in select x.* from ff_queue x where x.queue_id = any (p_queues) and not x.limited
-                for no key update skip locked loop
+    for q in select x.* from ff_queue x where x.queue_id = any (p_queues) for no key update skip locked loop
         continue when q.settled_xid >= pg_snapshot_xmin(pg_current_snapshot());
         update ff_queue x
-           set start_rank = greatest(q.start_rank, least(
-                   q.settled_rank, (select c.rank from ff_execution c
-                                     where c.ready_in = q.queue_id and c.rank >= q.start_rank
-                                     order by c.rank limit 1))),
-               settled_rank = ff__rank(0, v_turn), settled_xid = v_xid
+           set start_rank = case when q.limited then 0
+                                 else greatest(q.start_rank, least(
+                                          q.settled_rank, (select c.rank from ff_execution c
+                                                            where c.ready_in = q.queue_id and c.rank >= q.start_rank
+                                                            order by c.rank limit 1))) end,
+               start_due_ms = least(q.settled_due_ms, v_now, (select c.due_at_ms from ff_execution c
+                                                               where c.queue_id = q.queue_id
+                                                                 and c.due_at_ms >= ff__start_due(q, v_now)
+                                                               order by c.due_at_ms limit 1)),
+               settled_rank = ff__rank(0, v_turn), settled_due_ms = v_now, settled_xid = v_xid
          where x.queue_id = q.queue_id;
     end loop;
 end
+$$;
+
+-- The due time from which claims read a queue: ff_queue.start_due_ms, unless the clock was set back since it was moved.
+create or replace function ff__start_due(q ff_queue, p_now_ms bigint) returns bigint
+language sql immutable parallel safe
+as $$
+    select case when (q).settled_due_ms <= p_now_ms then (q).start_due_ms else 0 end
 $$;
 
 -- True if a claim may take an execution: it is in a queue, or its due time has passed. The only definition of this
@@ -243,8 +268,8 @@ $$;
 -- per queue; NULL reads as many as needed, policy by policy if one is locked, so that rows of locked policies are not
 -- read.
 create or replace function ff__limited_heads(
-    p_queues int[], p_now_ms bigint, p_take int, p_policies text[], p_rated text[], p_busy text[], p_budgets text[],
-    p_bound int
+    p_queues int[], p_now_ms bigint, p_take int, p_whole boolean, p_policies text[], p_rated text[], p_busy text[],
+    p_budgets text[], p_bound int
 ) returns uuid[]
 language plpgsql stable
 as $$
@@ -259,7 +284,7 @@ begin
                                and r.quota_policy_id = (select c.quota_policy_id from ff_execution c
                                                          where c.execution_id = r.execution_id));
     end if;
-    v_due := ff__due_heads(p_queues, p_now_ms, p_take, v_reserved, p_policies, p_rated, p_busy, p_budgets);
+    v_due := ff__due_heads(p_queues, p_now_ms, p_take, p_whole, v_reserved, p_policies, p_rated, p_busy, p_budgets);
     if p_bound is null and p_busy <> '{}' then
         return v_due || array(
             with recursive policy(state, id) as (

@@ -13,7 +13,8 @@ begin
     update ff_execution c set last_event_ord = 0;
     update ff_lane_registry l set last_event_ord = 0;
     update ff_worker_registry w set last_event_ord = 0;
-    update ff_queue q set start_rank = 0, settled_rank = 0, settled_xid = '3'; -- ff__move_start
+    update ff_queue q
+       set start_rank = 0, settled_rank = 0, settled_xid = '3', start_due_ms = 0, settled_due_ms = 0; -- ff__move_start
     update ff_event_generation g set gen = g.gen + 1, system_identifier = s.system_identifier
       from pg_control_system() s where g.id
     returning g.gen, g.system_identifier into ff_rebase_events.gen, ff_rebase_events.system_identifier;

@@ -33,7 +33,7 @@ comment on column ff_v_attempt.execution_id is 'The execution''s id as functions
 comment on column ff_v_attempt.execution_uuid is
     'The uuid in execution_id, which the indexes are on: compare it with right(id, 36)::uuid.';
 comment on column ff_v_attempt.attempt_index is 'The number of the attempt, from 0.';
-comment on column ff_v_attempt.attempt_type is 'initial, retry, reclaim (after a lapsed lease) or replay.';
+comment on column ff_v_attempt.attempt_type is 'initial, retry, reclaim (after an expired or revoked lease) or replay.';
 comment on column ff_v_attempt.state is
     'started, suspended, ended_success, ended_failure, ended_cancelled or interrupted_reclaimed.';
 comment on column ff_v_attempt.outcome is 'How it ended.';

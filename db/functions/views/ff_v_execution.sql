@@ -94,7 +94,7 @@ comment on column ff_v_execution.current_attempt_index is
     'The number of the latest attempt, from 0; NULL before the first claim.';
 comment on column ff_v_execution.total_attempt_count is 'How many attempts were started.';
 comment on column ff_v_execution.retry_count is 'How many of them were retries of a failure.';
-comment on column ff_v_execution.lease_reclaim_count is 'How many were reclaimed after a lapsed lease.';
+comment on column ff_v_execution.lease_reclaim_count is 'Number of reclaims, after an expired or revoked lease.';
 comment on column ff_v_execution.replay_count is 'How often it was replayed after its end.';
 comment on column ff_v_execution.lease_epoch is 'The number of the last lease; 0 before the first.';
 comment on column ff_v_execution.lease_acquired_at is 'When the current lease was granted.';

@@ -54,7 +54,7 @@ with clock as materialized (
       join stopped x on x.lane_id = r.lane_id
      group by r.lane_id, x.what_to_do
     union all
-    select case when w.anybody then 'no_capable_worker' else 'no_worker' end, r.lane_id, r.execution_id, null,
+    select case when w.any_worker then 'no_capable_worker' else 'no_worker' end, r.lane_id, r.execution_id, null,
            r.waiting, r.since_ms,
            case when r.capabilities = '{}' then 'any worker on this lane'
                 else 'a worker with ' || array_to_string(r.capabilities, ', ') end,
@@ -62,7 +62,7 @@ with clock as materialized (
       from ready r
      cross join clock t
      cross join lateral (
-            select coalesce(bool_or(true), false) as anybody,
+            select coalesce(bool_or(true), false) as any_worker,
                    coalesce(bool_or(w.capabilities @> r.capabilities), false) as capable
               from ff_worker_registry w
              where w.lanes @> array[r.lane_id] and w.last_heartbeat_ms + w.liveness_ttl_ms > t.ms) w
@@ -136,7 +136,7 @@ with clock as materialized (
      group by c.lane_id, regexp_replace(c.progress_message, '^put off [0-9]+ times: ', '')
     union all
     select 'deadline_passed', c.lane_id, c.execution_id, c.flow_id, 1, c.since_ms,
-           'somebody to end it: its time is over',
+           'maintenance to end it: its time is over',
            case when c.deadline_at_ms <= t.ms then 'ff_tick(), or ff_expire_execution(%1$L, ''execution_deadline'')'
                 else 'ff_tick(), or ff_expire_execution(%1$L, ''attempt_timeout'')' end
       from clock t
@@ -163,7 +163,7 @@ with clock as materialized (
       join ff_execution c on c.execution_id = s.execution_id
     union all
     select 'suspension_overdue', c.lane_id, s.execution_id, c.flow_id, 1, s.timeout_at_ms,
-           'somebody to end it: its timeout has passed', 'ff_tick(), or ff_expire_suspension(%1$L)'
+           'maintenance to end it: its timeout has passed', 'ff_tick(), or ff_expire_suspension(%1$L)'
       from clock t
      cross join lateral (
             select s.execution_id, s.timeout_at_ms
@@ -217,7 +217,7 @@ with clock as materialized (
      group by p.lane_id
     union all
     select 'schedule_late', s.lane_id, null, null, 1, s.due_at_ms,
-           'somebody to fire schedule ' || s.schedule_id, 'ff_tick(), ff_fire_schedules(), or start a worker'
+           'maintenance to fire schedule ' || s.schedule_id, 'ff_tick(), ff_fire_schedules(), or start a worker'
       from clock t
      cross join lateral (
             select s.lane_id, s.schedule_id, s.due_at_ms

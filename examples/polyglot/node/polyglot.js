@@ -49,12 +49,12 @@ console.log("outsider looks:", await refusal(call(outsider, "ff_list_executions"
 const signal = { p_execution_id: created.execution_id, p_waitpoint_id: point.waitpoint_id, p_signal_name: "paid" };
 const forged = { ...signal, p_waitpoint_token: "key-1:forged" };
 console.log("outsider forges:", await refusal(call(outsider, "ff_deliver_signal", forged)));
-const heard = await call(outsider, "ff_deliver_signal", {
+const delivered = await call(outsider, "ff_deliver_signal", {
   ...signal,
   p_waitpoint_token: point.waitpoint_token,
   p_payload: Buffer.from("100 euros"),
 });
-console.log("outsider signals:", heard.outcome, heard.public_state);
+console.log("outsider signals:", delivered.outcome, delivered.public_state);
 
 // Any worker continues the same attempt, under a new lease.
 const second = await call(client, "ff_claim", worker);

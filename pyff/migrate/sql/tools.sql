@@ -1,6 +1,6 @@
 -- Procedures that exist only while functions are being applied: created and dropped in one transaction.
--- PostgreSQL itself decides whether an object can be replaced in place, which sessions that are calling it
--- do not notice; only what it refuses to replace is dropped first.
+-- An object that PostgreSQL can replace is replaced in place, without an effect on sessions that are calling it; any
+-- other object is dropped first.
 
 -- The schema of an object, by its name: functions other than helpers (ff__) and views called ff_v_ are in the schema of
 -- the callers. DbTree writes the same schemas into the files.
@@ -11,8 +11,8 @@ create function pyff__home(p_class regclass, p_name text) returns regnamespace l
         else 'pyff.private_schema' end))::regnamespace
 $pyff$;
 
--- Drops a routine or view, after the ff_v_ views built on it. Anything else that depends on it is somebody
--- else's: the drop then fails, and names it.
+-- Drops a routine or view, after the ff_v_ views built on it. If other objects depend on it, the drop fails and names
+-- them: they belong to the user.
 create procedure pyff__drop(p_class regclass, p_object oid) language plpgsql as $pyff$
 declare
     v_view   oid;

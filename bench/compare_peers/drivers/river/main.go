@@ -1,4 +1,4 @@
-// River: many workers and short fetch intervals for throughput, else its defaults. ../wire.py tells the protocol.
+// River: many workers and short fetch intervals for throughput, else its defaults. ../wire.py describes the protocol.
 package main
 
 import (
@@ -209,14 +209,14 @@ func work(ctx context.Context, pool *pgxpool.Pool, quiet *slog.Logger, o options
 	say(message{"ready": true})
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGTERM)
-	told := int64(0)
+	reported := int64(0)
 	for {
 		select {
 		case <-ended:
 			return
 		case <-time.After(10 * time.Millisecond):
-			if n := done.Load(); n != told {
-				told = n
+			if n := done.Load(); n != reported {
+				reported = n
 				say(message{"done": n})
 			}
 		}

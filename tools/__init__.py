@@ -1,0 +1,1 @@
+"""Programs for those who change pyff: run from the checkout, not part of the wheel."""
