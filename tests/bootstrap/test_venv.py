@@ -20,7 +20,10 @@ def test_the_first_run_installs_and_the_next_ones_do_not(checkout):
 
 def test_the_tests_run_in_parallel_unless_told_otherwise(checkout):
     assert checkout.run("test") == "ran -m pytest -q -n auto\n"
+    for tier in ("--slow", "--all"):
+        assert checkout.run("test", tier) == f"ran -m pytest -q -n auto {tier}\n"
     assert checkout.run("test", "-k", "a or b") == "ran -m pytest -k a or b\n"
+    assert checkout.run("test", "--all", "-n", "1") == "ran -m pytest --all -n 1\n"
 
 
 def test_what_the_tests_need_includes_what_the_demo_needs(checkout):

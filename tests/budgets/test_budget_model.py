@@ -79,6 +79,7 @@ def answered(call, *args, **named):
     return row["outcome"], row["applied"], row["dimension"], row["current_usage"], row["limit_value"]
 
 
+@pytest.mark.slow("long run")
 @pytest.mark.parametrize("seed", range(24))
 def test_a_random_history_agrees_with_the_model(db, clock, seed):
     chance = random.Random(seed)

@@ -14,6 +14,7 @@ SECONDS = 6
 PATIENCE = 90  # on a machine that is busy with something else
 
 
+@pytest.mark.slow("long run")
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     deadline=None,

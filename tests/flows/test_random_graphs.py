@@ -63,6 +63,7 @@ def end(conn, rng):
     return True
 
 
+@pytest.mark.slow("long run")
 @settings(max_examples=40, **SETTINGS)
 @given(graph=graphs(), seed=st.integers(0, 2**32))
 def test_any_graph_with_any_ends_runs_to_its_end(db, graph, seed):

@@ -41,6 +41,7 @@ def bare(tmp_path):
     return DbTree.load(tmp_path / "db")
 
 
+@pytest.mark.slow("long run")
 def test_every_migration_is_undone_on_data_and_applied_again(db, dsn, bare):
     with db.transaction():
         Scene(db)
