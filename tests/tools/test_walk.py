@@ -8,7 +8,7 @@ from tools.walk import Step, count, walk
 from tools.walk.__main__ import draw
 from tools.walk.trace import Call, instrument, traced
 
-LONGEST = 90
+LONGEST = 92
 """Functions of the whole walk; the aim is 45."""
 
 
