@@ -179,9 +179,10 @@ MUTANTS = (
     Mutant("a single claim ignores the state of the flow", "ff_claim",
            "(select f.claimable from ff_flow_core f where f.flow_id = x.flow_id)", "true",
            "tests/flows/test_cancel_flow.py::test_more_members_than_one_call_may_end_are_left_to_the_backlog"),
-    Mutant("a batch claim ignores the state of the flow", "ff__heads",
-           "(select f.claimable from ff_flow_core f where f.flow_id = x.flow_id)", "true",
-           "tests/flows/test_flow_races.py::test_a_busy_member_is_left_to_the_backlog"),
+    Mutant("a batch claim ignores the state of the flow", "ff__still_claimable",
+           "(select f.claimable from ff_flow_core f where f.flow_id = c.flow_id)", "true",
+           "tests/flows/test_flow_races.py"
+           "::test_no_member_is_claimed_after_the_cancellation_of_its_flow[2-ff_claim_many]"),
     Mutant("a completion is not reported to the flow", "ff_complete", " and x.flow_id is null", ""),
     Mutant("an end is not reported to the flow", "ff__end", "if r.members then", "if false then"),
     Mutant("a tick is skipped", "ff__fire_due", "for i in 1..v_fired loop",

@@ -136,6 +136,7 @@ begin
         if cardinality(ids) = p_limit then
             now_ms := ff__now_ms();
             exit when not v_members;
+            v_held := v_held || ids;
             ids := ff__still_claimable(ids);
             exit when cardinality(ids) = p_limit;
             continue;
