@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pyff.doctor.context import CheckContext, Finding, run_sql
 
 SPARE = 20  # for psql, migrations and a pool of the default size
-PER_WORKER = 3  # to work, to renew, to listen
+PER_WORKER = 5  # to claim, to report, to renew, to listen, for maintenance
 FULL = 0.8
 
 _USE = """

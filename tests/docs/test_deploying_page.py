@@ -15,12 +15,13 @@ from psycopg_pool import PoolClosed
 
 from pyff import App, Ctx, Engine, Worker
 from pyff.cli import parser
+from pyff.doctor.connections import PER_WORKER
 from tests.docs.blocks import ROOT, blocks
 from tests.worker.conftest import until
 
 PAGE = ROOT / "docs" / "deploying.md"
 UNIT, MANIFEST = blocks(PAGE, "text")
-OWN = 5
+OWN = PER_WORKER
 SESSIONS = """
     select count(*) from pg_stat_activity
      where datname = current_database() and backend_type = 'client backend' and application_name like %s

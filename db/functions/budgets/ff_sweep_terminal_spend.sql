@@ -7,16 +7,19 @@ as $$
 declare
     v_scan refcursor;
 begin
-    -- Ended executions with spend to release, or marked with none left; then spend recorded before its execution
-    -- existed, if the execution has ended since.
+    -- Ended executions with spend to release, or marked with none left, in the order of ff_execution_limits; then spend
+    -- recorded before its execution existed, if the execution has ended since.
     open v_scan for
         select jsonb_build_array(l.budget_id, c.execution_id)::text
-          from ff_execution c
+          from (select x.execution_id
+                  from ff_execution x
+                 where x.spends and x.state in ('completed', 'failed', 'cancelled', 'expired', 'skipped')
+                 order by x.state, coalesce(x.blocked_budget_id, x.quota_policy_id, ''),
+                          (x.not_before_ms is not null)::int, x.rank) c
           left join lateral (
                select distinct x.budget_id from ff_budget_usage_by_exec x
                  join ff_budget b on b.budget_id = x.budget_id and b.release_on_terminal
                 where x.execution_id = c.execution_id) l on true
-         where c.spends and c.state in ('completed', 'failed', 'cancelled', 'expired', 'skipped')
         union all
         select jsonb_build_array(l.budget_id, l.execution_id)::text
           from ff_budget_usage_by_exec l

@@ -192,10 +192,8 @@ create or replace function ff__insert_executions(
 ) returns void
 language plpgsql volatile
 as $$
-declare
-    v_xid xid8 := pg_current_xact_id(); -- before the turns: ff__move_start relies on it
 begin
-    if p_turns is null then
+    if p_turns is null and pg_current_xact_id() is not null then -- the id before the turns: ff__move_start relies on it
         if cardinality(p_ids) = 1 then
             p_turns := array[nextval('ff_turn_seq')];
         else
