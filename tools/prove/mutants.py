@@ -92,6 +92,13 @@ MUTANTS = (
            " for no key update of x skip locked", "", f"{SHARED}[ff_claim_many]"),
     Mutant("claims start behind ready work", "ff__move_start", "else greatest(q.start_rank, least(",
            "else greatest(q.start_rank, greatest("),
+    Mutant("claims start behind open transactions", "ff__move_start",
+           "continue when q.settled_xid >= pg_snapshot_xmin(pg_current_snapshot());", "",
+           "tests/claims/test_dead_entries.py"
+           "::test_what_is_due_in_an_open_transaction_is_found_after_its_commit[ff_claim]"),
+    Mutant("a claim does not ask the flow again", "ff__pick", "ids := ff__still_claimable(ids);", "",
+           "tests/flows/test_flow_races.py"
+           "::test_no_member_is_claimed_after_the_cancellation_of_its_flow[1-ff_claim]"),
     Mutant("a lease is valid after a pause", "ff__fence_holds", "(c).state = 'leased' and ", ""),
     Mutant("a lease is valid after its revocation", "ff__revoke", "state = 'lease_revoked', ", ""),
     Mutant("a claim takes over a renewed lease", "ff__claimable",
