@@ -29,8 +29,7 @@ def test_a_row_is_processed_when_it_is_due_and_not_a_millisecond_before(db, cloc
 
 
 @every_sweep
-def test_a_batch_takes_the_oldest_up_to_its_limit_and_says_whether_there_is_more(db, connect, clock, name):
-    """In a database of its own: one sweep takes rows in the order in which they are stored."""
+def test_a_batch_takes_the_oldest_up_to_its_limit_and_says_whether_there_is_more(db, clock, name):
     made = make(db, clock, name, 5)
     clock.set(made[-1].due_ms)
     assert sweep(db, name, limit=0) == (0, 0, False)
