@@ -17,6 +17,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +85,14 @@ def admin(pyff_server: str) -> Iterator[psycopg.Connection[Any]]:
         yield conn
 
 
+NUMBERS = count()
+
+
 @contextmanager
-def copied(admin: psycopg.Connection[Any], template: str, name: str) -> Iterator[str]:
-    """The conninfo of a copy that exists as long as the block."""
+def copied(admin: psycopg.Connection[Any], template: str, worker_id: str) -> Iterator[str]:
+    """The conninfo of a copy that exists as long as the block. No name comes twice: for a while, PgBouncer rejects
+    clients of a database that it found gone."""
+    name = f"pyff_test_{worker_id}_{next(NUMBERS)}"
     there, drop = sql.Identifier(name), sql.SQL("drop database if exists {} with (force)")
     admin.execute(drop.format(there))  # a killed run may have left it
     admin.execute(
@@ -118,7 +124,7 @@ def shared(
 ) -> Iterator[psycopg.Connection[Any]]:
     """A connection to a migrated database which every test leaves as it found it."""
     with (
-        copied(admin, pyff_template, f"pyff_test_shared_{worker_id}") as there,
+        copied(admin, pyff_template, worker_id) as there,
         psycopg.connect(way_in(there)) as conn,
     ):
         yield looking_behind(conn)
@@ -146,7 +152,7 @@ def dsn(
     admin: psycopg.Connection[Any], pyff_template: str, worker_id: str, way_in: Callable[[str], str]
 ) -> Iterator[str]:
     """The conninfo of this test's database."""
-    with copied(admin, pyff_template, f"pyff_test_{worker_id}") as there:
+    with copied(admin, pyff_template, worker_id) as there:
         yield way_in(there)
 
 

@@ -106,6 +106,7 @@ def test_a_claim_with_one_snapshot_for_its_transaction_answers_from_that_snapsho
 
 
 @pytest.mark.own_session("has a setting of its own")
+@pytest.mark.no_serializable("the watcher writes, and has read what the claims change")
 @pytest.mark.parametrize("policy", [{}, {"quota_policy_id": "roomy"}])
 @pytest.mark.parametrize("overdue", [False, True])
 @pytest.mark.parametrize("function", ["ff_claim", "ff_claim_many", "ff_claim_for_worker"])
