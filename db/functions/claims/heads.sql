@@ -172,7 +172,7 @@ begin
             select c.execution_id
               from unnest(p_heads) u(id)
               join ff_execution c on c.execution_id = any (array[u.id])
-             where ff__is_overdue(c, p_now_ms) and u.id <> all (p_except)
+             where ff__is_overdue(c, p_now_ms) and u.id not in (select x.id from unnest(p_except) x(id))
              order by c.rank limit p_heals);
     end if;
     select coalesce(array_agg(y.execution_id) filter (where not y.overdue), '{}'),
@@ -188,7 +188,7 @@ begin
               join ff_execution c on c.execution_id = any (array[u.id])
                    and ff__claimable(c, p_now_ms) and c.queue_id = any (p_queues)
                    and (v_overdue is null or not ff__is_overdue(c, p_now_ms) or u.id = any (v_overdue))
-             where u.id <> all (p_except)
+             where u.id not in (select x.id from unnest(p_except) x(id))
              order by c.rank limit p_limit for no key update of c skip locked) y;
     held := '{}';
     if v_streams is not null then

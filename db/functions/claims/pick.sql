@@ -145,9 +145,9 @@ begin
         if cardinality(v_heads) >= v_take then
             -- Too few because other transactions lock some, not because there are no more: read further.
             v_take := 4 * cardinality(v_heads);
-        elsif v_heads <@ v_seen and v_bound is not null and ids = '{}' then
+        elsif v_bound is not null and ids = '{}' and ff__contains_all(v_seen, v_heads) then
             v_deep := true;
-        elsif v_heads <@ v_seen then
+        elsif ff__contains_all(v_seen, v_heads) then
             exit when ids <> '{}' or v_unblocked;
             v_armed := (select l.wake_armed from ff_lane_registry l where l.lane_id = p_lane_id);
             v_unblocked := true;
@@ -170,6 +170,15 @@ begin
     if ids = '{}' and not v_armed then
         perform ff__request_notify(p_lane_id);
     end if;
+end
+$$;
+
+-- As p_of <@ p_in, but not quadratic: both can have thousands of elements.
+create or replace function ff__contains_all(p_in uuid[], p_of uuid[]) returns boolean
+language plpgsql stable
+as $$
+begin
+    return not exists (select from unnest(p_of) x(id) where x.id not in (select y.id from unnest(p_in) y(id)));
 end
 $$;
 
