@@ -69,15 +69,15 @@ def traced(conn: psycopg.Connection[Any]) -> Iterator[list[Call]]:
     stacks: list[list[str]] = []
     calls: list[Call] = []
 
-    def hear(notice: Diagnostic) -> None:  # psycopg logs its errors and continues
+    def collect(notice: Diagnostic) -> None:  # psycopg logs its errors and continues
         if notice.message_primary == "walk":
             stacks.append(_FRAME.findall(notice.context or ""))
 
-    conn.add_notice_handler(hear)
+    conn.add_notice_handler(collect)
     try:
         yield calls
     finally:
-        conn.remove_notice_handler(hear)
+        conn.remove_notice_handler(collect)
     for _, name, *callers in stacks:  # from the inside
         below = calls
         for caller in reversed(callers):

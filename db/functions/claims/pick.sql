@@ -163,11 +163,11 @@ begin
             ids := ff__still_claimable(ids);
         end if;
     end if;
-    if ids = '{}' and (not v_armed or clock_timestamp() - v_began > interval '2 ms') then
+    if ids = '{}' and (v_armed is not true or clock_timestamp() - v_began > interval '2 ms') then
         -- An empty claim takes 0.3 ms, and more than 2 ms where it reads many dead index entries.
         perform ff__move_start(v_free || v_limited);
     end if;
-    if ids = '{}' and not v_armed then
+    if ids = '{}' and v_armed is not true then
         perform ff__request_notify(p_lane_id);
     end if;
 end
